@@ -1,0 +1,109 @@
+package connector
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/cutonce/cutonce/internal/money"
+)
+
+// Target is the one thing changed. ID is the canonical ID that the read returned, never the spelling of the input.
+type Target struct {
+	System string `json:"system"`
+	Kind   string `json:"kind"`
+	ID     string `json:"id"`
+	// Name is for people; it does not identify.
+	Name string `json:"name"`
+}
+
+// Key is what the target lock is taken on. It is the same for every connector, spelling and tenant that means this thing.
+func (t Target) Key() string {
+	var b strings.Builder
+	for i, part := range []string{t.System, t.Kind, t.ID} {
+		if i > 0 {
+			b.WriteByte('|')
+		}
+		b.WriteString(strings.NewReplacer(`\`, `\\`, `|`, `\|`).Replace(part))
+	}
+	return b.String()
+}
+
+// Plan is the exact change: what will be sent, and what the target looked like when it was made. It is stored as canonical
+// JSON under the digest that people approve.
+type Plan struct {
+	Target  Target  `json:"target"`
+	Version string  `json:"version"`
+	Request Request `json:"request"`
+	// Changes are the fields before and after, in the order to show them.
+	Changes []Change `json:"changes"`
+}
+
+// Request is what is sent, byte for byte. Credentials and the key header are added by the connector and are not part of it.
+type Request struct {
+	Method string          `json:"method"`
+	Path   string          `json:"path"`
+	Body   json.RawMessage `json:"body"`
+	// Precondition is sent as the target's precondition (If-Match), empty if it has none.
+	Precondition string `json:"precondition,omitempty"`
+}
+
+// Change is one field of the target.
+type Change struct {
+	Field  string `json:"field"`
+	Before Value  `json:"before"`
+	After  Value  `json:"after"`
+}
+
+// Value is a field's value: an amount of money, a text, or not known (both empty).
+type Value struct {
+	Amount *money.Amount `json:"amount,omitempty"`
+	Text   *string       `json:"text,omitempty"`
+}
+
+// Money makes an amount a Value.
+func Money(a money.Amount) Value { return Value{Amount: &a} }
+
+// Text makes a string a Value.
+func Text(s string) Value { return Value{Text: &s} }
+
+// Known reports whether there is a value at all.
+func (v Value) Known() bool { return v.Amount != nil || v.Text != nil }
+
+// Equal compares values exactly.
+func (v Value) Equal(w Value) bool {
+	switch {
+	case v.Amount != nil && w.Amount != nil:
+		return *v.Amount == *w.Amount
+	case v.Text != nil && w.Text != nil:
+		return *v.Text == *w.Text
+	}
+	return !v.Known() && !w.Known()
+}
+
+// Impact is what the change does, computed by the service and never by the agent.
+type Impact struct {
+	// Summary is the change in one plain sentence.
+	Summary  Message   `json:"summary"`
+	Figures  []Figure  `json:"figures"`
+	Warnings []Warning `json:"warnings"`
+	// Reversible says whether the change can be put back; Reversal says how, or why not.
+	Reversible bool    `json:"reversible"`
+	Reversal   Message `json:"reversal"`
+}
+
+// Figure is one number of the impact. Exactly one of Amount, Percent and Count is set; none means "unknown", which is shown
+// as that word and never as 0. Its label is figure.NAME in the catalogue.
+type Figure struct {
+	Name   string        `json:"name"`
+	Amount *money.Amount `json:"amount,omitempty"`
+	// Percent is an exact decimal, or one rounded to two places with Rounded set. Policies compare amounts, not this.
+	Percent string `json:"percent,omitempty"`
+	Rounded bool   `json:"rounded,omitempty"`
+	Count   *int64 `json:"count,omitempty"`
+}
+
+// Warning is something unusual that a person should see and that a policy can use by its Code. Its text is warning.CODE.
+type Warning struct {
+	Code string `json:"code"`
+	Args Args   `json:"args,omitempty"`
+}

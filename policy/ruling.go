@@ -1,0 +1,55 @@
+package policy
+
+import "github.com/cutonce/cutonce/connector"
+
+// Verdict is what the policy says of a preview.
+type Verdict string
+
+// The verdicts, from mild to strict.
+const (
+	Allow   Verdict = "allow"
+	Require Verdict = "require"
+	Deny    Verdict = "deny"
+)
+
+// Ruling is a verdict with its reasons. It is stored with the preview, so its JSON names are part of the schema.
+type Ruling struct {
+	Verdict Verdict `json:"verdict"`
+	// Rule is the name of the deciding rule; Version names the exact policy text (sha256 of its canonical form).
+	Rule    string `json:"rule"`
+	Version string `json:"version"`
+	// Texts are the rule's own words by language ("en", "ja"); empty means the catalogue's general words.
+	Texts map[string]string `json:"texts,omitempty"`
+	// Needs is an AND of groups; empty unless Verdict is Require.
+	Needs    Requirement         `json:"needs,omitempty"`
+	Warnings []connector.Warning `json:"warnings,omitempty"`
+	// Saw are the values that the deciding rule compared, as text, for the approver and the audit.
+	Saw map[string]string `json:"saw,omitempty"`
+}
+
+// Requirement is an AND of seats to fill.
+type Requirement []Seats
+
+// Seats asks for Count distinct people, each in at least one of the groups.
+type Seats struct {
+	AnyOf []string `json:"any_of"`
+	Count int      `json:"count"`
+}
+
+// Facts are all that a policy may look at. Nothing in a request can name its own rule.
+type Facts struct {
+	Action    string
+	Input     connector.Input
+	Plan      connector.Plan
+	Impact    connector.Impact
+	Requester Requester
+}
+
+// Requester is who asks, from the token.
+type Requester struct {
+	Kind, Subject, For, Client, Tenant string
+	Groups, Roles                      []string
+}
+
+// Strictness orders rulings: a change whose ruling becomes stricter after approval goes back for approval.
+func (v Verdict) Strictness() int { return map[Verdict]int{Allow: 0, Require: 1, Deny: 2}[v] }
