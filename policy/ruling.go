@@ -1,6 +1,9 @@
 package policy
 
-import "github.com/cutonce/cutonce/connector"
+import (
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/actor"
+)
 
 // Verdict is what the policy says of a preview.
 type Verdict string
@@ -42,13 +45,7 @@ type Facts struct {
 	Input     connector.Input
 	Plan      connector.Plan
 	Impact    connector.Impact
-	Requester Requester
-}
-
-// Requester is who asks, from the token.
-type Requester struct {
-	Kind, Subject, For, Client, Tenant string
-	Groups, Roles                      []string
+	Requester actor.Actor
 }
 
 // Strictness orders rulings: a change whose ruling becomes stricter after approval goes back for approval.
