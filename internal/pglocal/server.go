@@ -1,0 +1,85 @@
+package pglocal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+)
+
+// How long a server may take for each way to stop before the next, rougher one.
+const (
+	fastFor      = 20 * time.Second
+	immediateFor = 5 * time.Second
+)
+
+// server is a running postgres, a direct child of this process.
+type server struct {
+	process *os.Process
+	done    chan struct{} // closed when it has ended
+	err     error         // how it ended; read after done
+}
+
+// spawn starts the command on an OS thread of its own and keeps that thread until the child has ended: the kernel sends
+// the parent-death signal when the *thread* that forked ends, and Go ends idle threads as it likes.
+func spawn(cmd *exec.Cmd) (*server, error) {
+	s := &server{done: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		s.process = cmd.Process
+		started <- err
+		if err == nil {
+			s.err = cmd.Wait()
+			close(s.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *server) ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop ends the server: cleanly, or at once if it does not obey or the context has ended.
+func (s *server) stop(ctx context.Context) error {
+	if s.signal(ctx, stopFast, fastFor) {
+		return nil
+	}
+	return s.kill(context.WithoutCancel(ctx))
+}
+
+// kill ends the server without a shutdown checkpoint, as a crash would; the next start recovers.
+func (s *server) kill(ctx context.Context) error {
+	if s.signal(ctx, stopImmediate, immediateFor) || s.signal(ctx, os.Kill, immediateFor) {
+		return nil
+	}
+	return fmt.Errorf("postgres (process %d) does not end", s.process.Pid)
+}
+
+func (s *server) signal(ctx context.Context, signal os.Signal, wait time.Duration) bool {
+	if err := s.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	select {
+	case <-s.done:
+		return true
+	case <-ctx.Done():
+		return s.ended()
+	}
+}

@@ -1,0 +1,6 @@
+package pglocal
+
+import "syscall"
+
+// dieWithParent has the kernel ask the server for a fast shutdown when the thread that started it ends (see spawn).
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGINT }
