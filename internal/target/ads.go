@@ -71,25 +71,11 @@ func (a *Ads) routes() http.Handler {
 	guarded.HandleFunc("GET /v1/log", a.serveLog)
 	guarded.HandleFunc("POST /_sim/campaigns", a.controlAdd)
 	guarded.HandleFunc("POST /_sim/campaigns/{id}", a.controlEdit)
-	a.controlRoutes(guarded)
-	guarded.HandleFunc("/", serveNotFound)
-
-	open := http.NewServeMux()
-	open.HandleFunc("GET /healthz", serveHealth)
-	open.Handle("/", a.door(guarded))
-	return open
+	return a.front(guarded)
 }
 
 // ServeHTTP serves the API and, under /_sim/, the control API.
 func (a *Ads) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
-
-func serveHealth(w http.ResponseWriter, _ *http.Request) {
-	reply(http.StatusOK, map[string]string{"status": "ok"}).write(w)
-}
-
-func serveNotFound(w http.ResponseWriter, _ *http.Request) {
-	refuse(http.StatusNotFound, "not_found", "there is nothing at this method and path").write(w)
-}
 
 // plant puts the seeded campaigns and permissions in place. The caller holds mu, or is alone.
 func (a *Ads) plant() {

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Control drives a simulator from another process, through its control API. It is for demos and tests; a service
@@ -54,13 +53,9 @@ func (c Control) Release(ctx context.Context, gate string) error {
 // Wait returns when n matching requests have reached the stage, or with an error when ctx ends or the simulator's
 // own limit (a minute) passes first.
 func (c Control) Wait(ctx context.Context, e Event, n int) error {
-	timeout := longestWait
-	if deadline, ok := ctx.Deadline(); ok {
-		timeout = max(0, min(timeout, time.Until(deadline)))
-	}
 	q := url.Values{
 		"stage": {string(e.Stage)}, "op": {string(e.Op)}, "resource": {e.Resource}, "key": {e.Key},
-		"n": {strconv.Itoa(n)}, "timeout_ms": {strconv.FormatInt(timeout.Milliseconds(), 10)},
+		"n": {strconv.Itoa(n)}, "timeout_ms": {strconv.FormatInt(longestWait.Milliseconds(), 10)},
 	}
 	return c.do(ctx, http.MethodGet, "/_sim/wait?"+q.Encode(), nil, nil)
 }

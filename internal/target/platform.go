@@ -147,6 +147,24 @@ func (p *Platform) SetHonourKeys(on bool) {
 	p.honourKeys = on
 }
 
+// front completes a platform's own routes: the control API, what is not found, and the door before all of it.
+func (p *Platform) front(own *http.ServeMux) http.Handler {
+	p.controlRoutes(own)
+	own.HandleFunc("/", serveNotFound)
+	open := http.NewServeMux()
+	open.HandleFunc("GET /healthz", serveHealth)
+	open.Handle("/", p.door(own))
+	return open
+}
+
+func serveHealth(w http.ResponseWriter, _ *http.Request) {
+	reply(http.StatusOK, map[string]string{"status": "ok"}).write(w)
+}
+
+func serveNotFound(w http.ResponseWriter, _ *http.Request) {
+	refuse(http.StatusNotFound, "not_found", "there is nothing at this method and path").write(w)
+}
+
 // door lets only the configured credential through. Refused requests are neither counted nor matched with faults.
 func (p *Platform) door(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 	server := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       2 * time.Minute, // also ends a wait, whose limit is a minute
+		ReadTimeout:       2 * time.Minute,  // also ends a wait, whose limit is a minute
 		WriteTimeout:      11 * time.Minute, // the longest scripted delay is ten minutes
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,
