@@ -29,7 +29,7 @@ type Binaries struct {
 func Find(ctx context.Context, cfg Config) (Binaries, error) {
 	bins, err := find(ctx, cfg.withDefaults())
 	if errors.Is(err, errNoBinaries) {
-		return Binaries{}, fmt.Errorf("%w: %s", ErrNoPostgres, installHint())
+		return Binaries{}, noPostgres()
 	}
 	return bins, err
 }

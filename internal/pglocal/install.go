@@ -2,6 +2,7 @@ package pglocal
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 // ErrNoPostgres says that no source had a Postgres; its wrapping text says how to get one.
 var ErrNoPostgres = errors.New("no Postgres found")
+
+func noPostgres() error { return fmt.Errorf("%w: %s", ErrNoPostgres, installHint()) }
 
 func installHint() string {
 	release, _ := os.ReadFile("/etc/os-release")

@@ -69,7 +69,7 @@ func Open(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.ComposeFile != "" && engineAnswers(ctx) {
 		return openCompose(ctx, cfg)
 	}
-	return nil, fmt.Errorf("%w: %s", ErrNoPostgres, installHint())
+	return nil, noPostgres()
 }
 
 // URL is a connection string, with its password: not for logs.

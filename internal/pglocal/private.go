@@ -1,10 +1,7 @@
 package pglocal
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -12,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -100,6 +96,9 @@ func (p *private) prepare(ctx context.Context) (err error) {
 	}
 	switch made := madeBy(p.data); made {
 	case 0:
+		if err := portFree(p.port); err != nil {
+			return err // before the long part
+		}
 		return p.initialize(ctx)
 	case p.bins.Major:
 		return clearOrphan(ctx, p.data)
@@ -107,50 +106,6 @@ func (p *private) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("%s was made by Postgres %d, but only Postgres %d is installed (%s); install version %d, or move the folder away to start empty",
 			p.data, made, p.bins.Major, p.bins.Dir, made)
 	}
-}
-
-// initialize makes the data directory under another name first: a crash midway leaves nothing that looks complete.
-func (p *private) initialize(ctx context.Context) error {
-	fresh, secret := p.data+".new", filepath.Join(p.base, "initdb.password")
-	defer os.Remove(secret)
-	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o700), p.account.own(fresh)); err != nil {
-		return fmt.Errorf("make room for a Postgres cluster: %w", err)
-	}
-	if err := errors.Join(os.WriteFile(secret, []byte(p.password+"\n"), 0o600), p.account.own(secret)); err != nil {
-		return fmt.Errorf("hand the password to initdb: %w", err)
-	}
-	args := []string{"-D", fresh, "-U", superuser, "-A", "scram-sha-256", "--pwfile=" + secret,
-		"-E", "UTF8", "--locale=" + locale(), "--data-checksums"}
-	if p.cfg.Volatile {
-		args = append(args, "--no-sync")
-	}
-	cmd := p.command("initdb", args...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	s, err := spawn(cmd)
-	if err != nil {
-		return fmt.Errorf("run initdb: %w", err)
-	}
-	select {
-	case <-s.done:
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), s.kill(context.WithoutCancel(ctx)))
-	}
-	if s.err != nil {
-		return fmt.Errorf("initdb failed (%w): %s", s.err, lastLines(said.Bytes()))
-	}
-	if err := os.Rename(fresh, p.data); err != nil {
-		return fmt.Errorf("put the new cluster in place: %w", err)
-	}
-	return syncDir(p.base)
-}
-
-// locale sorts by code point everywhere, so that no query's order depends on the machine.
-func locale() string {
-	if runtime.GOOS == "linux" {
-		return "C.UTF-8"
-	}
-	return "C"
 }
 
 // start brings the server up. An early end is tried again while time is left: a free port may be lost to another process
@@ -161,12 +116,10 @@ func (p *private) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startFor)
 	defer cancel()
-	if p.port != 0 {
-		if err := portFree(p.port); err != nil {
-			return err
-		}
+	err := portFree(p.port)
+	if err != nil {
+		return err
 	}
-	var err error
 	for range 5 {
 		if err = p.startOnce(ctx); err == nil {
 			return p.ensureDatabase(ctx)
@@ -298,22 +251,7 @@ func (p *private) unlock() {
 	}
 }
 
-// keptPassword makes a password once and keeps it for this user alone.
-func keptPassword(path string) (string, error) {
-	text, err := os.ReadFile(path)
-	if err == nil && len(bytes.TrimSpace(text)) > 0 {
-		return string(bytes.TrimSpace(text)), nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("read the cluster's password: %w", err)
-	}
-	password := rand.Text()
-	if err := os.WriteFile(path, []byte(password+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("keep the cluster's password: %w", err)
-	}
-	return password, nil
-}
-
+// portFree also passes 0, any port.
 func portFree(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -333,12 +271,4 @@ func freePort() (int, error) {
 func lastLines(text []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-5):], " | ")
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(dir.Sync(), dir.Close())
 }
