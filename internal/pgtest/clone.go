@@ -26,19 +26,18 @@ func (n *namer) next() string { return fmt.Sprintf("%s%d_%d", testPrefix, os.Get
 
 func (s *server) clone(t testing.TB, options ...Option) string {
 	t.Helper()
-	var set settings
-	for _, o := range options {
-		o.apply(&set)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), setupFor)
 	defer cancel()
-	source, err := s.template(ctx, set.template)
+	source, err := s.template(collect(options).template)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
 	name := s.names.next()
 	if err := do(ctx, s.url, "create database "+ident(name)+" template "+ident(source)); err != nil {
 		t.Fatalf("pgtest: clone %s: %v", source, err)
+	}
+	if s.temporary {
+		return withDatabase(s.url, name) // its next user drops it; this one may have stopped the server
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), setupFor)
@@ -50,13 +49,17 @@ func (s *server) clone(t testing.TB, options ...Option) string {
 	return withDatabase(s.url, name)
 }
 
-// template gives the name of the database to clone, built at most once per server.
-func (s *server) template(ctx context.Context, t Template) (string, error) {
+// template gives the name of the database to clone, built at most once per server. No single test's end cancels it.
+func (s *server) template(t Template) (string, error) {
 	if t.Build == nil {
 		return "template0", nil
 	}
 	name := templateName(t.Name)
-	build := sync.OnceValue(func() error { return buildTemplate(ctx, s.url, name, t.Build) })
+	build := sync.OnceValue(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), setupFor)
+		defer cancel()
+		return buildTemplate(ctx, s.url, name, t.Build)
+	})
 	shared, _ := s.built.LoadOrStore(name, build)
 	return name, shared.(func() error)()
 }
@@ -111,30 +114,4 @@ func publish(ctx context.Context, conn *pgx.Conn, draft, name string) error {
 			return err
 		}
 	}
-}
-
-// dropLeftovers drops what killed test binaries left on a cluster that is now ours alone.
-func dropLeftovers(ctx context.Context, url string) error {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return fmt.Errorf("connect to the test server: %w", err)
-	}
-	defer conn.Close(ctx)
-	rows, err := conn.Query(ctx, `select datname from pg_database`)
-	if err != nil {
-		return fmt.Errorf("list databases: %w", err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("list databases: %w", err)
-	}
-	for _, name := range names {
-		if !isTestDatabase(name) {
-			continue
-		}
-		if _, err := conn.Exec(ctx, "drop database "+ident(name)+" with (force)"); err != nil {
-			return fmt.Errorf("drop a leftover database: %w", err)
-		}
-	}
-	return nil
 }

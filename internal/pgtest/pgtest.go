@@ -38,21 +38,7 @@ func (n MaxConns) apply(s *settings) { s.maxConns = int32(n) }
 // New gives a pool on a fresh database, which is closed and dropped when the test ends.
 func New(t testing.TB, options ...Option) *pgxpool.Pool {
 	t.Helper()
-	s := settings{maxConns: 10}
-	for _, o := range options {
-		o.apply(&s)
-	}
-	config, err := pgxpool.ParseConfig(URL(t, options...))
-	if err != nil {
-		t.Fatalf("pgtest: read the database URL: %v", err)
-	}
-	config.MaxConns = s.maxConns
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatalf("pgtest: open a pool: %v", err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
+	return pool(t, URL(t, options...), options)
 }
 
 // URL gives the connection string of a fresh database, which is dropped when the test ends, whoever is connected.
@@ -81,6 +67,29 @@ func Terminate(t testing.TB, pool *pgxpool.Pool) int {
 		t.Fatalf("pgtest: terminate sessions: %v", err)
 	}
 	return ended
+}
+
+func pool(t testing.TB, url string, options []Option) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatalf("pgtest: read the database URL: %v", err)
+	}
+	config.MaxConns = collect(options).maxConns
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatalf("pgtest: open a pool: %v", err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func collect(options []Option) settings {
+	s := settings{maxConns: 10}
+	for _, o := range options {
+		o.apply(&s)
+	}
+	return s
 }
 
 func ident(name string) string { return pgx.Identifier{name}.Sanitize() }

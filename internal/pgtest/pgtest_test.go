@@ -2,6 +2,9 @@ package pgtest_test
 
 import (
 	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -36,5 +39,86 @@ func TestEachTestHasItsOwnCopy(t *testing.T) {
 				t.Errorf("got %d notes, want %d", got, want)
 			}
 		})
+	}
+}
+
+func TestATemplateIsBuiltOnce(t *testing.T) {
+	t.Parallel()
+	var builds atomic.Int32
+	counted := pgtest.Template{Name: "counted-" + rand.Text(), Build: func(ctx context.Context, url string) error {
+		builds.Add(1)
+		return notes.Build(ctx, url)
+	}}
+	var tests sync.WaitGroup
+	for range 4 {
+		tests.Go(func() { pgtest.URL(t, counted) })
+	}
+	tests.Wait()
+	if got, want := builds.Load(), int32(1); got != want {
+		t.Errorf("got %d builds, want %d", got, want)
+	}
+}
+
+func TestTheDatabaseIsDroppedAfterTheTest(t *testing.T) {
+	t.Parallel()
+	var name string
+	t.Run("a test", func(t *testing.T) {
+		pool := pgtest.New(t)
+		if err := pool.QueryRow(t.Context(), `select current_database()`).Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+	})
+	var there bool
+	if err := pgtest.Admin(t).QueryRow(t.Context(), `select exists (select from pg_database where datname = $1)`, name).Scan(&there); err != nil {
+		t.Fatal(err)
+	}
+	if there {
+		t.Errorf("database %s is still there", name)
+	}
+}
+
+func TestTerminateEndsSessions(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if got, want := pgtest.Terminate(t, pool), 1; got != want {
+		t.Errorf("got %d sessions ended, want %d", got, want)
+	}
+	if _, err := conn.Exec(t.Context(), `select 1`); err == nil {
+		t.Error("the session still answers")
+	}
+}
+
+func TestAServerOfItsOwnCanStopCrashAndStart(t *testing.T) {
+	t.Parallel()
+	s := pgtest.NewServer(t)
+	pool := s.New(notes)
+	for name, end := range map[string]func(){"stop": s.Stop, "crash": s.Crash} {
+		if _, err := pool.Exec(t.Context(), `insert into note values ('durable enough')`); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if _, err := pool.Exec(t.Context(), `select 1`); err == nil {
+			t.Errorf("%s: the server still answers", name)
+		}
+		s.Start()
+		pool.Reset()
+	}
+	var got int
+	if err := pool.QueryRow(t.Context(), `select count(*) from note`).Scan(&got); err != nil {
+		t.Fatal(err)
+	}
+	if want := 3; got != want {
+		t.Errorf("got %d notes, want %d", got, want)
+	}
+}
+
+func BenchmarkNew(b *testing.B) {
+	for b.Loop() {
+		pgtest.URL(b, notes)
 	}
 }

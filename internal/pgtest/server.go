@@ -14,10 +14,11 @@ import (
 
 // server is where this test binary's databases live.
 type server struct {
-	url      string // of its maintenance database
-	describe string
-	names    namer
-	built    sync.Map // template name → *sync.Once-like result
+	url       string // of its maintenance database
+	describe  string
+	temporary bool // ends with the test
+	names     namer
+	built     sync.Map // template name → func() error, which builds it once
 }
 
 var sharedServer = sync.OnceValues(func() (*server, error) {

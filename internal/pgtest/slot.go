@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/cutonce/cutonce/internal/pglocal"
 )
 
@@ -31,12 +33,14 @@ func openSlot(ctx context.Context) (*pglocal.Cluster, error) {
 	} else if !errors.Is(err, pglocal.ErrNoPostgres) {
 		return nil, err
 	}
+	boot := bootID()
+	sweep(cfg.Dir, boot)
 	var failed error
 	for n := range maxSlots {
-		cfg.Name = fmt.Sprintf("%s-%s-%d", bootID(), kind, n)
+		cfg.Name = fmt.Sprintf("%s-%s-%d", boot, kind, n)
 		c, err := pglocal.Open(ctx, cfg)
 		if err == nil {
-			return c, dropLeftovers(ctx, withDatabase(c.URL(), "postgres"))
+			return c, clean(ctx, withDatabase(c.URL(), "postgres"))
 		}
 		var inUse *pglocal.InUseError
 		if !errors.As(err, &inUse) {
@@ -73,4 +77,48 @@ func cacheFolder() string {
 	}
 }
 
-func isTestDatabase(name string) bool { return strings.HasPrefix(name, testPrefix) }
+// Of the templates, only the newest few may serve again: each change of the migrations makes a new one.
+const leftoversSQL = `
+select datname from pg_database where starts_with(datname, $1)
+union all
+(select datname from pg_database where starts_with(datname, $2) order by oid desc offset 4)`
+
+// clean takes back what earlier users of a cluster that is now ours alone left: databases of killed tests, settings.
+func clean(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return fmt.Errorf("connect to the test server: %w", err)
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, leftoversSQL, testPrefix, templatePrefix)
+	if err != nil {
+		return fmt.Errorf("list leftover databases: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("list leftover databases: %w", err)
+	}
+	statements := []string{"alter system reset all", "select pg_reload_conf()"}
+	for _, name := range names {
+		statements = append(statements, "drop database "+ident(name)+" with (force)")
+	}
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("clean a kept test server: %w", err)
+		}
+	}
+	return nil
+}
+
+// sweep removes the clusters of earlier boots, which nobody can be using.
+func sweep(dir, boot string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // not there yet
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), boot+"-") {
+			os.RemoveAll(filepath.Join(dir, entry.Name()))
+		}
+	}
+}
