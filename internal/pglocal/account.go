@@ -112,10 +112,7 @@ func (a account) mayEnter(info os.FileInfo) bool {
 
 // ensureDir creates a folder that only this process's user can write to, and refuses one that others prepared.
 func ensureDir(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.Mkdir(path, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := makeDir(path, 0o711); err != nil {
 		return err
 	}
 	info, err := os.Lstat(path)
@@ -126,4 +123,18 @@ func ensureDir(path string) error {
 		return fmt.Errorf("%s must be a folder that belongs to the current user and that nobody else may write to", path)
 	}
 	return nil
+}
+
+// makeDir gives a new folder its mode whatever the umask is: the server's account has to pass through.
+func makeDir(path string, mode os.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	switch err := os.Mkdir(path, mode); {
+	case errors.Is(err, os.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return os.Chmod(path, mode)
 }

@@ -3,6 +3,7 @@ package pglocal
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -54,11 +55,14 @@ func npmHome(cfg Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := makeDir(cache, 0o755); err != nil {
+		return "", err
+	}
 	if who.canReach(cache) != nil {
 		cache = filepath.Join(cfg.Dir, "cache")
 	}
 	home := filepath.Join(cache, "embedded-postgres-"+npmVersion)
-	return home, os.MkdirAll(home, 0o755)
+	return home, errors.Join(makeDir(cache, 0o755), makeDir(home, 0o755))
 }
 
 func npmPlatform(goos, goarch string) string {
