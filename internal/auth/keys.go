@@ -229,7 +229,9 @@ func (k *keySet) get(ctx context.Context, at string) ([]byte, error) {
 
 // parseKeys keeps the public keys that can verify a signature. One key that we cannot read must not cost the others.
 func parseKeys(body []byte) ([]jwkset.JWK, error) {
-	var set jwkset.JWKSMarshal
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
 	if err := json.Unmarshal(body, &set); err != nil {
 		return nil, fmt.Errorf("reading the key set: %w", err)
 	}
@@ -237,8 +239,8 @@ func parseKeys(body []byte) ([]jwkset.JWK, error) {
 		return nil, fmt.Errorf("the key set holds more than %d keys", maxKeys)
 	}
 	var keys []jwkset.JWK
-	for _, m := range set.Keys {
-		if key, err := parseKey(m); err == nil {
+	for _, entry := range set.Keys {
+		if key, err := parseKey(entry); err == nil {
 			keys = append(keys, key)
 		}
 	}
@@ -250,12 +252,16 @@ func parseKeys(body []byte) ([]jwkset.JWK, error) {
 
 // parseKey reads the bare public key and nothing else of the entry: no private part, and no certificate URL that the
 // library would go and fetch.
-func parseKey(m jwkset.JWKMarshal) (key jwkset.JWK, err error) {
+func parseKey(entry json.RawMessage) (key jwkset.JWK, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("an entry of the key set could not be read: %v", p)
 		}
 	}()
+	var m jwkset.JWKMarshal
+	if err := json.Unmarshal(entry, &m); err != nil {
+		return jwkset.JWK{}, err
+	}
 	if m.KTY == jwkset.KtyOct {
 		return jwkset.JWK{}, errors.New("a symmetric key cannot be published")
 	}
