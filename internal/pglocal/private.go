@@ -149,7 +149,7 @@ func (p *private) startOnce(ctx context.Context) error {
 	defer log.Close()
 	cmd := p.command("postgres", p.serverArgs(port)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	s, err := spawn(cmd)
+	s, err := spawn(cmd, p.lock)
 	if err != nil {
 		return fmt.Errorf("run postgres: %w", err)
 	}

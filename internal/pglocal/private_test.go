@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -104,6 +105,43 @@ func TestOneProcessAtATimeAndASIGKILLBlocksNothing(t *testing.T) {
 	if got, want := ask(t, c.URL(), `select text from kept`), "survived"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+func TestAForgottenClusterKeepsItsLock(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	forget(t, dir)
+	for range 5 {
+		runtime.GC() // runs the finalizers of what it finds unreachable, soon after
+		_, err := pglocal.Open(t.Context(), config(dir))
+		var inUse *pglocal.InUseError
+		if !errors.As(err, &inUse) {
+			t.Fatalf("got %v, want an InUseError", err)
+		}
+	}
+}
+
+// forget opens a cluster and keeps nothing of it but its server, which the test ends by the pid in its file.
+func forget(t *testing.T, dir string) {
+	t.Helper()
+	if _, err := pglocal.Open(t.Context(), config(dir)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		text, err := os.ReadFile(filepath.Join(dir, "test", "data", "postmaster.pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		pid, err := strconv.Atoi(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the forgotten server's end", func() bool { return syscall.Kill(pid, 0) != nil })
+	})
 }
 
 func TestTheServerEndsWithItsProcess(t *testing.T) {
@@ -296,7 +334,7 @@ func unusedPort(t *testing.T) int {
 
 func await(t *testing.T, what string, ready func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -24,8 +24,9 @@ type server struct {
 }
 
 // spawn starts the command on an OS thread of its own and keeps that thread until the child has ended: the kernel sends
-// the parent-death signal when the *thread* that forked ends, and Go ends idle threads as it likes.
-func spawn(cmd *exec.Cmd) (*server, error) {
+// the parent-death signal when the *thread* that forked ends, and Go ends idle threads as it likes. The lock lives at least
+// as long as the child, even if the caller forgets its Cluster: collecting the file would free it under a running server.
+func spawn(cmd *exec.Cmd, lock *os.File) (*server, error) {
 	s := &server{done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
@@ -37,6 +38,7 @@ func spawn(cmd *exec.Cmd) (*server, error) {
 		if err == nil {
 			s.err = cmd.Wait()
 			close(s.done)
+			runtime.KeepAlive(lock)
 		}
 	}()
 	if err := <-started; err != nil {

@@ -16,7 +16,8 @@ import (
 type server struct {
 	url       string // of its maintenance database
 	describe  string
-	temporary bool // ends with the test
+	temporary bool             // ends with the test
+	cluster   *pglocal.Cluster // kept for as long as the binary runs; nil if the server is not ours
 	names     namer
 	built     sync.Map // template name → func() error, which builds it once
 }
@@ -59,7 +60,7 @@ func choose(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server{url: withDatabase(c.URL(), "postgres"), describe: c.Describe() + note}, nil
+	return &server{url: withDatabase(c.URL(), "postgres"), describe: c.Describe() + note, cluster: c}, nil
 }
 
 func withDatabase(server, name string) string {
