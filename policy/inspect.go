@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// inspect refuses what CEL's types let through but money must not meet, and collects what the rule looks at.
+func inspect(checked *ast.AST) ([]look, []*common.Error) {
+	in := inspector{source: checked.SourceInfo()}
+	ast.PreOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
+		in.visit(e.(ast.NavigableExpr))
+	}))
+	return in.looks, in.wrong
+}
+
+type inspector struct {
+	source *ast.SourceInfo
+	looks  []look
+	wrong  []*common.Error
+}
+
+func (in *inspector) refuse(e ast.Expr, format string, args ...any) {
+	in.wrong = append(in.wrong, &common.Error{
+		Location: in.source.GetStartLocation(e.ID()), Message: fmt.Sprintf(format, args...), ExprID: e.ID(),
+	})
+}
+
+func (in *inspector) visit(e ast.NavigableExpr) {
+	switch {
+	case e.Type().Kind() == types.DoubleKind:
+		in.refuse(e, "floating-point numbers are not exact; use whole numbers, amounts or percent(…)")
+	case e.Kind() == ast.StructKind:
+		in.refuse(e, "rules make no objects")
+	case e.Type().Kind() == types.StructKind && !selected(e):
+		in.refuse(e, "name a field of %s", e.Type())
+	}
+	switch e.Kind() {
+	case ast.CallKind:
+		in.call(e, e.AsCall())
+	case ast.SelectKind, ast.IdentKind:
+		if found, ok := lookOf(e); ok && !slices.Contains(in.looks, found) {
+			in.looks = append(in.looks, found)
+		}
+	}
+}
+
+// selected reports whether the expression is only there for one of its fields.
+func selected(e ast.NavigableExpr) bool {
+	parent, ok := e.Parent()
+	return ok && parent.Kind() == ast.SelectKind
+}
+
+func (in *inspector) call(e ast.NavigableExpr, call ast.CallExpr) {
+	switch name := call.FunctionName(); {
+	case name == "dyn":
+		in.refuse(e, "dyn would hide a currency from the compiler")
+	case isLiteral(name):
+		in.literal(e, name, call.Args()[0])
+	case name == operators.Equals || name == operators.NotEquals:
+		in.alike(e, e.Children()[0].Type(), e.Children()[1].Type())
+	case name == operators.In:
+		in.alike(e, types.NewListType(e.Children()[0].Type()), e.Children()[1].Type())
+	}
+}
+
+// literal wants krw(…) and percent(…) to hold a literal that fits, so that a typing error stops the start and not a change.
+func (in *inspector) literal(e ast.Expr, name string, arg ast.Expr) {
+	if arg.Kind() != ast.LiteralKind {
+		in.refuse(e, "%s takes a number written out", name)
+		return
+	}
+	if _, err := evaluateLiteral(name, arg.AsLiteral()); err != nil {
+		in.refuse(e, "%v", err)
+	}
+}
+
+func isLiteral(function string) bool {
+	_, known := tenders()[function]
+	return known || function == "percent"
+}
+
+func evaluateLiteral(function string, arg ref.Val) (ref.Val, error) {
+	if function == "percent" {
+		return percent(fmt.Sprint(arg.Value()))
+	}
+	return literal(tenders()[function].code, arg)
+}
+
+// alike wants both sides of == to have the very same type where exact values are concerned: CEL would let an untyped input
+// meet an amount and call them unequal.
+func (in *inspector) alike(e ast.Expr, left, right *types.Type) {
+	if (holdsExact(left) || holdsExact(right)) && !left.IsExactType(right) {
+		in.refuse(e, "%s cannot be compared with %s", left, right)
+	}
+}
+
+func holdsExact(t *types.Type) bool {
+	return t.TypeName() == amountRuntime.TypeName() || t.TypeName() == ratioRuntime.TypeName() ||
+		slices.ContainsFunc(t.Parameters(), holdsExact)
+}

@@ -1,0 +1,177 @@
+package policy
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cutonce/cutonce/internal/canon"
+)
+
+// defaultRule is the name that a ruling carries when no rule decided.
+const defaultRule = "default"
+
+// Policy is a set of compiled rules. It never changes and may be used by any number of goroutines.
+type Policy struct {
+	rules []rule
+	// fallback is what happens when nothing matched, and when a rule that denies cannot be told.
+	fallback rule
+	version  string
+}
+
+// Parse compiles one policy file; name is for error messages. Whatever is wrong is refused with the rule or key and its
+// place: an unknown key, a missing default, an expression that does not compile or compares two currencies.
+func Parse(name string, yaml []byte) (*Policy, error) {
+	doc, err := read(name, yaml)
+	if err != nil {
+		return nil, err
+	}
+	return assemble([]source{{name, doc}})
+}
+
+// Load compiles the named files as one policy, in the order given; without names, every *.yaml and *.yml at the top of
+// files, by name. Exactly one of the files declares the default, and a rule's name is used once among all.
+func Load(files fs.FS, names ...string) (*Policy, error) {
+	if len(names) == 0 {
+		found, err := policyFiles(files)
+		if err != nil {
+			return nil, err
+		}
+		names = found
+	}
+	sources := make([]source, 0, len(names))
+	for _, name := range names {
+		raw, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the policy: %w", err)
+		}
+		doc, err := read(name, raw)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, source{name, doc})
+	}
+	return assemble(sources)
+}
+
+func policyFiles(files fs.FS) ([]string, error) {
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, fmt.Errorf("listing the policy files: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if ext := path.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+type source struct {
+	name string
+	document
+}
+
+func assemble(sources []source) (*Policy, error) {
+	chosen, err := defaultOf(sources)
+	if err != nil {
+		return nil, err
+	}
+	p := &Policy{fallback: rule{name: defaultRule, severity: requires, needs: requirement(chosen.Require), texts: chosen.Message}}
+	from := map[string]string{}
+	var all []ruleText
+	for _, s := range sources {
+		for _, text := range s.Rules {
+			if other, taken := from[text.Name]; taken {
+				return nil, fmt.Errorf("policy %s: there is a second rule %s (the other is in %s)", s.name, text.Name, other)
+			}
+			from[text.Name] = s.name
+			compiled, err := compile(text)
+			if err != nil {
+				return nil, fmt.Errorf("policy %s: %w", s.name, err)
+			}
+			p.rules, all = append(p.rules, compiled), append(all, text)
+		}
+	}
+	p.version, err = versionOf(p.fallback, p.rules, all)
+	return p, err
+}
+
+func defaultOf(sources []source) (*outcome, error) {
+	var chosen *outcome
+	in := ""
+	for _, s := range sources {
+		switch {
+		case s.Default == nil:
+		case chosen != nil:
+			return nil, fmt.Errorf("policy %s: the default is already declared in %s", s.name, in)
+		default:
+			chosen, in = s.Default, s.name
+		}
+	}
+	if chosen == nil {
+		named := make([]string, len(sources))
+		for i, s := range sources {
+			named[i] = s.name
+		}
+		return nil, fmt.Errorf("policy %s: declare who must approve when no rule matches: default: {require: [{any_of: [GROUP], count: 1}]}",
+			strings.Join(named, ", "))
+	}
+	return chosen, nil
+}
+
+// versionOf names what the rules say, in their order. Comments, indentation and file names are not part of it.
+func versionOf(fallback rule, rules []rule, written []ruleText) (string, error) {
+	said := []any{describe(fallback, "")}
+	for i, r := range rules {
+		said = append(said, describe(r, written[i].When.Text))
+	}
+	digest, err := canon.SumOf(map[string]any{"format": "1", "rules": said})
+	if err != nil {
+		return "", fmt.Errorf("naming the policy's version: %w", err)
+	}
+	return digest.String(), nil
+}
+
+func describe(r rule, when string) map[string]any {
+	needs := make([]any, len(r.needs))
+	for i, s := range r.needs {
+		needs[i] = map[string]any{"any_of": list(s.AnyOf), "count": fmt.Sprint(s.Count)}
+	}
+	message := map[string]any{}
+	for lang, text := range r.texts {
+		message[lang] = text
+	}
+	return map[string]any{
+		"name": r.name, "actions": list(slices.Sorted(slices.Values(r.actions))), "when": when,
+		"then": string(r.severity), "needs": needs, "message": message,
+	}
+}
+
+func list(items []string) []any {
+	out := make([]any, len(items))
+	for i, item := range items {
+		out[i] = item
+	}
+	return out
+}
+
+// Version is the sha256 of the policy's canonical content. Every ruling carries it.
+func (p *Policy) Version() string { return p.version }
+
+// CheckActions refuses a rule about an action that does not exist: a misspelt name would switch a ceiling off in silence.
+// Wiring calls it with the registry's actions.
+func (p *Policy) CheckActions(known []string) error {
+	for _, r := range p.rules {
+		for _, action := range r.actions {
+			if !slices.Contains(known, action) {
+				return fmt.Errorf("policy: rule %s is about the action %q, which does not exist (there are: %s)",
+					r.name, action, strings.Join(known, ", "))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
+)
+
+// costLimit bounds one rule's work in CEL's cost units (about one per step or element). It is deterministic, which a clock
+// would not be: the same facts always give the same ruling. The shipped rules cost less than 50.
+const costLimit = 100_000
+
+// rule is a compiled rule.
+type rule struct {
+	name     string
+	actions  []string
+	severity severity
+	needs    Requirement
+	texts    map[string]string
+	program  cel.Program
+	// looks are the values that the expression reads, as "before.daily_budget".
+	looks []look
+}
+
+func compile(text ruleText) (rule, error) {
+	env, err := vocabulary()
+	if err != nil {
+		return rule{}, err
+	}
+	checked, issues := env.Compile(text.When.Text)
+	if issues.Err() != nil {
+		return rule{}, text.refuse(issues.Errors())
+	}
+	if checked.OutputType() != cel.BoolType {
+		return rule{}, fmt.Errorf("rule %s (line %d): when must be true or false, not %s", text.Name, text.When.Line, checked.OutputType())
+	}
+	seen, wrong := inspect(checked.NativeRep())
+	if len(wrong) > 0 {
+		return rule{}, text.refuse(wrong)
+	}
+	program, err := env.Program(checked, cel.CostLimit(costLimit), cel.EvalOptions(cel.OptOptimize), cel.CustomDecorator(fold))
+	if err != nil {
+		return rule{}, fmt.Errorf("rule %s (line %d): %w", text.Name, text.When.Line, err)
+	}
+	return rule{
+		name: text.Name, actions: text.Actions, severity: text.Then.Severity, needs: requirement(text.Then.Require),
+		texts: text.Message, program: program, looks: seen,
+	}, nil
+}
+
+// refuse names the rule, the line of the file where its expression starts, and the place inside the expression.
+func (r ruleText) refuse(wrong []*cel.Error) error {
+	said := make([]string, len(wrong))
+	for i, w := range wrong {
+		said[i] = fmt.Sprintf("%d:%d: %s", w.Location.Line(), w.Location.Column()+1, w.Message)
+	}
+	return fmt.Errorf("rule %s (line %d): when: %s", r.Name, r.When.Line, strings.Join(said, "; "))
+}
+
+// fold computes amounts and percentages once, when the rule is compiled.
+func fold(step interpreter.Interpretable) (interpreter.Interpretable, error) {
+	call, ok := step.(interpreter.InterpretableCall)
+	if !ok || len(call.Args()) != 1 || !isLiteral(call.Function()) {
+		return step, nil
+	}
+	constant, ok := call.Args()[0].(interpreter.InterpretableConst)
+	if !ok {
+		return step, nil
+	}
+	value, err := evaluateLiteral(call.Function(), constant.Value())
+	if err != nil {
+		return nil, err
+	}
+	return interpreter.NewConstValue(call.ID(), value), nil
+}
+
+// concerns reports whether the rule is about this action. A rule without actions is about all of them.
+func (r *rule) concerns(action string) bool {
+	return len(r.actions) == 0 || slices.Contains(r.actions, action)
+}
+
+// answer is what became of a rule: it holds, it does not, or that cannot be told.
+type answer struct {
+	holds   bool
+	unsure  bool
+	missing string
+}
+
+func (r *rule) ask(s *scope) answer {
+	out, _, err := r.program.Eval(s)
+	var lacks missing
+	switch {
+	case errors.As(err, &lacks):
+		return answer{unsure: true, missing: lacks.path}
+	case err != nil || types.IsUnknownOrError(out):
+		return answer{unsure: true}
+	}
+	holds, ok := out.(types.Bool)
+	return answer{holds: ok && bool(holds), unsure: !ok}
+}
