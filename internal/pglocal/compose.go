@@ -1,7 +1,6 @@
 package pglocal
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -36,30 +35,41 @@ func openCompose(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	running, err := compose(ctx, "ps", "--quiet", "--status", "running", composeService)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := compose(ctx, "up", "-d", "--wait", composeService); err != nil {
-		return nil, err
-	}
 	c := &Cluster{url: composeURL()}
-	if len(bytes.TrimSpace(running)) == 0 { // who started it stops it
-		c.release = func(ctx context.Context) error {
-			_, err := compose(ctx, "stop", composeService)
-			return err
-		}
-	}
 	version, err := serverVersion(ctx, c.url)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("reach the container's Postgres: %w", err), c.Close(context.WithoutCancel(ctx)))
+	if err != nil { // not up yet, so that who starts it stops it
+		c.release = func(ctx context.Context) error { return compose(ctx, "stop", composeService) }
+		if version, err = composeUp(ctx, compose, c.url); err != nil {
+			return nil, errors.Join(err, c.Close(context.WithoutCancel(ctx)))
+		}
 	}
 	c.describe = fmt.Sprintf("Postgres %s in a container (service %q of %s)", version, composeService, cfg.ComposeFile)
 	return c, nil
 }
 
+// composeUp waits by asking the server itself, as the older compose has no --wait.
+func composeUp(ctx context.Context, compose composer, url string) (version string, err error) {
+	if err := compose(ctx, "up", "-d", composeService); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startFor)
+	defer cancel()
+	var last error
+	err = poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		version, last = serverVersion(ctx, url)
+		return last == nil, nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("wait for the container's Postgres (%w): %w", err, last)
+	}
+	return version, nil
+}
+
+// composer runs one compose command on the file.
+type composer func(ctx context.Context, args ...string) error
+
 // composeCommand prefers the plugin and takes the older stand-alone program.
-func composeCommand(ctx context.Context, file string) (func(context.Context, ...string) ([]byte, error), error) {
+func composeCommand(ctx context.Context, file string) (composer, error) {
 	words := []string{"docker", "compose"}
 	if exec.CommandContext(ctx, words[0], words[1], "version").Run() != nil {
 		words = []string{"docker-compose"}
@@ -67,16 +77,12 @@ func composeCommand(ctx context.Context, file string) (func(context.Context, ...
 			return nil, fmt.Errorf("%w: a container engine answers, but it has no compose; %s", ErrNoPostgres, installHint())
 		}
 	}
-	return func(ctx context.Context, args ...string) ([]byte, error) {
+	return func(ctx context.Context, args ...string) error {
 		all := append(append(words[1:len(words):len(words)], "-f", file), args...)
-		var said bytes.Buffer
-		cmd := exec.CommandContext(ctx, words[0], all...)
-		cmd.Stderr = &said
-		out, err := cmd.Output()
-		if err != nil {
-			return nil, fmt.Errorf("docker compose %s (%w): %s", args[0], err, lastLines(said.Bytes()))
+		if said, err := exec.CommandContext(ctx, words[0], all...).CombinedOutput(); err != nil {
+			return fmt.Errorf("docker compose %s (%w): %s", args[0], err, lastLines(said))
 		}
-		return out, nil
+		return nil
 	}, nil
 }
 
