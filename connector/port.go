@@ -8,6 +8,7 @@
 package connector
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io/fs"
@@ -29,7 +30,8 @@ type Connector interface {
 	Find(ctx context.Context, who actor.Actor, tool string, input Input) (Page, error)
 
 	// Prepare reads the target and computes what the change would do. It must not change anything, and the same input
-	// against the same target state must give the same Plan and Impact. Business refusals are faults.
+	// against the same target state must give the same Plan and Impact. Business refusals are faults. Once the target was
+	// read, Plan.Target is set even beside a fault: the service asks Authorize about it before it shows what the fault says.
 	Prepare(ctx context.Context, who actor.Actor, action string, input Input) (Plan, Impact, error)
 
 	// Read reads the target now, for the drift check.
@@ -90,8 +92,6 @@ type Action struct {
 	Input json.RawMessage
 	// Clocks override the service's defaults where they are not zero.
 	Clocks Clocks
-	// Resolvers is how many people must agree on an operator's resolution (0 and 1 mean one).
-	Resolvers int
 }
 
 // Find is a read-only tool. Its texts are find.NAME.title and .description.
@@ -143,6 +143,13 @@ func (c Clocks) Or(d Clocks) Clocks {
 
 // Input is a validated tool input: decoded JSON with numbers as json.Number.
 type Input map[string]any
+
+// UnmarshalJSON keeps stored numbers exact.
+func (in *Input) UnmarshalJSON(raw []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return decoder.Decode((*map[string]any)(in))
+}
 
 // Text returns a string field, empty if absent.
 func (in Input) Text(name string) string {
@@ -220,4 +227,3 @@ type Page struct {
 	// Warnings tell the agent about look-alikes among the items.
 	Warnings []Message
 }
-

@@ -52,3 +52,16 @@ func (s State) Final() bool { return len(Transitions()[s]) == 0 }
 
 // CanBecome reports whether the move is legal.
 func (s State) CanBecome(next State) bool { return slices.Contains(Transitions()[s], next) }
+
+// Standing is whether an approval still holds when the policy is asked again at apply.
+type Standing string
+
+// The standings.
+const (
+	// Stands: it may be applied.
+	Stands Standing = "stands"
+	// NeedsMore: the rules became stricter than the votes at hand; it goes back to needs_approval.
+	NeedsMore Standing = "needs_more"
+	// DeniedNow: the policy denies it; the preview keeps its state until its clock ends.
+	DeniedNow Standing = "denied"
+)

@@ -1,0 +1,160 @@
+package approvals
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/canon"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// Decision is what a person says about what was on their screen.
+type Decision struct {
+	Approve bool
+	// Reason is required for a rejection.
+	Reason string
+	// Digest is the one that was on the screen.
+	Digest canon.Digest
+}
+
+// leastReason is the shortest reason of a rejection, in characters; two suffice in Japanese.
+const leastReason = 2
+
+// retries bounds how often a decision is computed anew because another vote came first.
+const retries = 8
+
+// Decide records one person's decision. A repeated decision is the same decision. A different one by the same person is a
+// conflict, except that a rejection before the claim is always heard (veto). Faults: not_found, forbidden, digest_mismatch,
+// expired, conflict, in_progress, invalid_input. When an error is returned, nothing was recorded.
+func (s *Service) Decide(ctx context.Context, who actor.Actor, id preview.ID, d Decision) (preview.Preview, error) {
+	if err := checkText("/reason", d.Reason, leastFor(d)); err != nil {
+		return preview.Preview{}, err
+	}
+	for range retries {
+		p, now, err := s.Store.Preview(ctx, who.Tenant, id)
+		if err != nil {
+			return preview.Preview{}, err
+		}
+		done, err := s.decide(ctx, who, p, now, d)
+		if err != nil || done {
+			return s.after(ctx, who, p, err)
+		}
+	}
+	return preview.Preview{}, fault.New(fault.Conflict, nil).WithNext(fault.NextRetryLater)
+}
+
+func leastFor(d Decision) int {
+	if d.Approve {
+		return 0
+	}
+	return leastReason
+}
+
+// after reads the preview again, so that the answer shows the vote just recorded.
+func (s *Service) after(ctx context.Context, who actor.Actor, p preview.Preview, err error) (preview.Preview, error) {
+	if err != nil {
+		return p, err
+	}
+	p, _, err = s.Store.Preview(ctx, who.Tenant, p.ID)
+	return p, err
+}
+
+// decide makes one attempt. done is false if another change of the preview came first.
+func (s *Service) decide(ctx context.Context, who actor.Actor, p preview.Preview, now time.Time, d Decision) (done bool, err error) {
+	if who.Kind == actor.Human && !preview.MayRead(who, p) {
+		return false, fault.New(fault.NotFound, nil)
+	}
+	if err := whyNot(who, p); err != nil {
+		return false, err
+	}
+	if d.Digest != p.Digest {
+		return false, fault.New(fault.DigestMismatch, nil)
+	}
+	if repeated, err := earlier(who, p, d); repeated || err != nil {
+		return repeated, err
+	}
+	if err := stillOpen(p, now, d); err != nil {
+		return false, err
+	}
+	moved, err := s.Store.RecordDecision(ctx, s.record(who, p, d))
+	if err != nil {
+		return false, fmt.Errorf("recording the decision: %w", err)
+	}
+	return moved, nil
+}
+
+// whyNot is nil if this person may decide on p, whatever its state: a human, not involved in asking, with a seat.
+func whyNot(who actor.Actor, p preview.Preview) error {
+	forbid := func(key string, args fault.Args) error { return fault.New(fault.Forbidden, args).WithKey(key) }
+	switch {
+	case who.Kind != actor.Human:
+		return forbid("fault.forbidden.humans_only", nil)
+	case p.Requester.Involves(who.Person()):
+		return forbid("fault.forbidden.own_change", nil)
+	case len(p.Ruling.Needs) == 0:
+		return forbid("fault.forbidden.no_people_needed", nil)
+	case !preview.Seated(who, p.Ruling):
+		return forbid("fault.forbidden.no_seat", fault.Args{"groups": groupsOf(p)})
+	}
+	return nil
+}
+
+func groupsOf(p preview.Preview) string {
+	var names []string
+	for _, seats := range p.Ruling.Needs {
+		names = append(names, strings.Join(seats.AnyOf, " / "))
+	}
+	return strings.Join(names, ", ")
+}
+
+// earlier looks for this person's vote in this round. A rejection after an own approval goes on as a veto.
+func earlier(who actor.Actor, p preview.Preview, d Decision) (repeated bool, err error) {
+	for _, v := range current(p) {
+		switch {
+		case !samePerson(v.Person, who.Person()):
+		case v.Approve == d.Approve:
+			return true, nil
+		case d.Approve:
+			return false, fault.New(fault.Conflict, nil).WithKey("fault.conflict.other_decision").WithNext(fault.NextNone)
+		}
+	}
+	return false, nil
+}
+
+// stillOpen says who won if the change can no longer be decided. Approval needs pending; a rejection is heard until the claim.
+func stillOpen(p preview.Preview, now time.Time, d Decision) error {
+	switch {
+	case p.State == preview.Claimed:
+		return fault.New(fault.InProgress, nil)
+	case p.State.Open() && !now.Before(p.Deadline):
+		return fault.New(fault.Expired, nil)
+	case p.State == preview.Pending, p.State == preview.Approved && !d.Approve:
+		return nil
+	}
+	return fault.New(fault.Conflict, fault.Args{"status": string(p.State)}).WithKey("fault.conflict.decided").WithNext(fault.NextNone)
+}
+
+func (s *Service) record(who actor.Actor, p preview.Preview, d Decision) RecordedDecision {
+	vote := preview.Vote{
+		Person: who.Person(), Name: who.HumanName(), Groups: who.Groups, Approve: d.Approve, Reason: d.Reason,
+		Digest: d.Digest, Round: p.Round, RulingBy: p.Ruling.Version,
+	}
+	verdict := Quorum(p.Ruling.Needs, append(current(p), vote))
+	r := RecordedDecision{
+		Tenant: p.Tenant, ID: p.ID, Revision: p.Revision, Digest: d.Digest, Vote: vote, By: who,
+		From: p.State, Next: p.State, LiveFor: s.clocks(p).ApplyWindow, Missing: verdict.Missing,
+	}
+	switch {
+	case verdict.Vetoed:
+		r.Next = preview.Rejected
+	case verdict.Met:
+		r.Next = preview.Approved
+	}
+	return r
+}
+
+func samePerson(a, b string) bool { return strings.EqualFold(a, b) }

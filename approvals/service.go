@@ -1,0 +1,185 @@
+// Package approvals is where people approve or reject exactly what they were shown.
+//
+// It promises that a decision counts only for the digest that was on the screen, only from a human other than the requester,
+// only once per person, and only while the change waits. Agents can ask (Request) and nothing else. Start at
+// Service.Decide and Quorum.
+package approvals
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/canon"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/policy"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// Store keeps requests and decisions. Each method is one transaction.
+type Store interface {
+	// Preview reads a preview with its votes and the database's time. It returns the fault not_found for an unknown ID.
+	Preview(ctx context.Context, tenant string, id preview.ID) (preview.Preview, time.Time, error)
+	// RequestApproval moves needs_approval to pending. moved is false if it was not in that state, or too late.
+	RequestApproval(ctx context.Context, m preview.Move) (p preview.Preview, moved bool, err error)
+	// RecordDecision stores a vote and the state it leads to, if the preview is still at the revision, digest and states
+	// that the verdict was computed from. moved is false otherwise, and nothing is stored.
+	RecordDecision(ctx context.Context, d RecordedDecision) (moved bool, err error)
+	// Queue lists pending changes of a tenant, the first to expire first.
+	Queue(ctx context.Context, tenant string, page Page) ([]preview.Preview, string, time.Time, error)
+}
+
+// Page asks for a part of a list.
+type Page struct {
+	Cursor string
+	Limit  int
+}
+
+// RecordedDecision is one vote with the verdict computed from it.
+type RecordedDecision struct {
+	Tenant   string
+	ID       preview.ID
+	Revision int64
+	Digest   canon.Digest
+	Vote     preview.Vote
+	By       actor.Actor
+	// Next is the state that the vote leads to; equal to From if it changes nothing yet.
+	From, Next preview.State
+	// LiveFor is the apply window, used when Next is approved.
+	LiveFor time.Duration
+	Missing policy.Requirement
+}
+
+// Ruler is the policy that rules at apply.
+type Ruler interface {
+	Evaluate(policy.Facts) policy.Ruling
+}
+
+// Deps are what a Service needs.
+type Deps struct {
+	Store   Store
+	Actions *connector.Registry
+	Policy  Ruler
+	Clocks  connector.Clocks
+}
+
+// Service is the approval queue.
+type Service struct{ Deps }
+
+// NewService makes a Service.
+func NewService(d Deps) *Service { return &Service{Deps: d} }
+
+// maxText bounds a justification or reason, in characters.
+const maxText = 2000
+
+// Request puts a change into the queue. Only its requester may ask; asking again changes nothing. The returned preview may
+// be in any later state: the transports show it as a status call would.
+func (s *Service) Request(ctx context.Context, who actor.Actor, id preview.ID, justification string) (preview.Preview, error) {
+	p, _, err := s.Store.Preview(ctx, who.Tenant, id)
+	if err != nil {
+		return preview.Preview{}, err
+	}
+	if !preview.Owns(who, p) {
+		return preview.Preview{}, fault.New(fault.NotFound, nil)
+	}
+	if err := s.mayWrite(who, p); err != nil {
+		return p, err
+	}
+	if err := checkText("/justification", justification, 0); err != nil {
+		return p, err
+	}
+	if p.State != preview.NeedsApproval {
+		return p, nil
+	}
+	moved, _, err := s.Store.RequestApproval(ctx, preview.Move{
+		Tenant: who.Tenant, ID: id, By: who, Reason: justification, LiveFor: s.clocks(p).ApprovalFor,
+	})
+	return moved, err
+}
+
+func (s *Service) mayWrite(who actor.Actor, p preview.Preview) error {
+	action, ok := s.Actions.Action(p.Action)
+	if !ok {
+		return fault.New(fault.Conflict, nil).WithKey("fault.conflict.action_version").WithNext(fault.NextPrepareAgain)
+	}
+	return preview.RequireScopes(who, action.Scopes...)
+}
+
+func (s *Service) clocks(p preview.Preview) connector.Clocks {
+	action, _ := s.Actions.Action(p.Action)
+	return action.Clocks.Or(s.Clocks)
+}
+
+func checkText(path, text string, least int) error {
+	n := len([]rune(strings.TrimSpace(text)))
+	switch {
+	case n < least:
+		return fault.New(fault.InvalidInput, nil).WithField(path, "field.too_short", fault.Args{"least": least})
+	case n > maxText:
+		return fault.New(fault.InvalidInput, nil).WithField(path, "field.too_long", fault.Args{"most": maxText})
+	case strings.ContainsRune(text, 0):
+		return fault.New(fault.InvalidInput, nil).WithField(path, "field.hidden_characters", fault.Args{"text": "⟨U+0000⟩"})
+	}
+	return nil
+}
+
+// Item is one change of the queue, with what this person may do about it.
+type Item struct {
+	Preview preview.Preview
+	Quorum  Verdict
+	// WhyNot is nil if the person may decide, else the refusal they would get.
+	WhyNot error
+}
+
+// Queue lists what waits for a decision. Every person of the tenant with a reviewing role or a seat may read it.
+func (s *Service) Queue(ctx context.Context, who actor.Actor, page Page) ([]Item, string, time.Time, error) {
+	if who.Kind != actor.Human {
+		return nil, "", time.Time{}, fault.New(fault.Forbidden, nil).WithKey("fault.forbidden.humans_only")
+	}
+	previews, next, now, err := s.Store.Queue(ctx, who.Tenant, page)
+	if err != nil {
+		return nil, "", time.Time{}, err
+	}
+	items := make([]Item, 0, len(previews))
+	for _, p := range previews {
+		if preview.MayRead(who, p) {
+			items = append(items, s.Item(who, p))
+		}
+	}
+	return items, next, now, nil
+}
+
+// Item computes the quorum so far and what the person may do about a preview.
+func (s *Service) Item(who actor.Actor, p preview.Preview) Item {
+	return Item{Preview: p, Quorum: Quorum(p.Ruling.Needs, current(p)), WhyNot: whyNot(who, p)}
+}
+
+// Standing says whether an approved preview may still be applied under the policy as it is now.
+func (s *Service) Standing(p preview.Preview) (preview.Standing, policy.Ruling) {
+	now := s.Policy.Evaluate(policy.Facts{
+		Action: p.Action, Input: p.Input, Plan: p.Plan, Impact: p.Impact, Requester: p.Requester,
+	})
+	switch now.Verdict {
+	case policy.Allow:
+		return preview.Stands, now
+	case policy.Deny:
+		return preview.DeniedNow, now
+	}
+	if Quorum(now.Needs, current(p)).Met {
+		return preview.Stands, now
+	}
+	return preview.NeedsMore, now
+}
+
+// current are the votes of the preview's present round on its digest.
+func current(p preview.Preview) []preview.Vote {
+	var votes []preview.Vote
+	for _, v := range p.Votes {
+		if v.Round == p.Round && v.Digest == p.Digest {
+			votes = append(votes, v)
+		}
+	}
+	return votes
+}

@@ -1,0 +1,278 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// Rechecker asks the policy again. It is wired to approvals, which this package does not know.
+type Rechecker interface {
+	Standing(p preview.Preview) (preview.Standing, preview.Ruling)
+}
+
+// Deps are what a Service needs.
+type Deps struct {
+	Store   Store
+	Actions *connector.Registry
+	Recheck Rechecker
+	// PolicyVersion is the policy that this process has loaded.
+	PolicyVersion string
+	// Secret is the deployment's secret under the idempotency keys. It must never change while previews are alive.
+	Secret []byte
+	Clocks connector.Clocks
+	// ApplyWait is how long apply waits for the outcome before it answers "applying".
+	ApplyWait time.Duration
+	// SendMargin is what must be left of a lease beyond the send deadline; zero means a second.
+	SendMargin time.Duration
+	Log        *slog.Logger
+	Observe    Observer
+	// ProbeBase is the pause after the first probe that proved nothing; it doubles up to five minutes. Zero means a second.
+	ProbeBase time.Duration
+	// Stop is a named stop for tests that kill the process; nil in every release build.
+	Stop func(point string)
+}
+
+// Observer is told what happened, for metrics.
+type Observer interface {
+	Sent(action string, class connector.Class, took time.Duration)
+	Settled(action string, status Status)
+}
+
+// Service applies changes and answers for them.
+type Service struct {
+	Deps
+	running sync.WaitGroup
+	// base is the context of sends: cancelled only when a drain runs out of time.
+	base context.Context
+	kill context.CancelFunc
+}
+
+// NewService makes a Service. Call Drain before the process ends.
+func NewService(d Deps) *Service {
+	if d.SendMargin == 0 {
+		d.SendMargin = time.Second
+	}
+	if d.ProbeBase == 0 {
+		d.ProbeBase = time.Second
+	}
+	if d.Stop == nil {
+		d.Stop = func(string) {}
+	}
+	base, kill := context.WithCancel(context.Background())
+	return &Service{Deps: d, base: base, kill: kill}
+}
+
+// Drain waits for the sends under way and their records. When ctx ends first, they are cut off and will read as unknown.
+func (s *Service) Drain(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() { s.running.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.kill()
+		return fmt.Errorf("draining sends: %w", ctx.Err())
+	}
+}
+
+// epochRetries bounds how often an apply authorises anew because the rules moved under it.
+const epochRetries = 3
+
+// Apply claims an approved change and sends it, once. Calling it again returns the same change as it stands. The Change is
+// set beside an error whenever the caller may see it. Faults: not_found, forbidden, insufficient_scope, conflict, frozen,
+// policy_denied, approval_required, target_busy, target_unavailable (nothing was sent). A change that ends unknown,
+// not_applied or any other status is returned without an error: its status says so.
+func (s *Service) Apply(ctx context.Context, who actor.Actor, action string, id preview.ID, wait time.Duration) (Change, error) {
+	for range epochRetries {
+		c, epochs, err := s.Store.Load(ctx, who.Tenant, id, false)
+		if err != nil {
+			return Change{}, err
+		}
+		if err := s.mayApply(who, action, c); err != nil {
+			return visibleTo(who, c), err
+		}
+		if c.Status != StatusApproved {
+			return s.await(ctx, c, wait)
+		}
+		c, err = s.claim(ctx, who, c, epochs, wait)
+		if errors.Is(err, ErrEpochsMoved) {
+			continue
+		}
+		return c, err
+	}
+	return Change{}, fault.New(fault.Conflict, nil).WithKey("fault.conflict.policy_moved").WithNext(fault.NextRetryLater)
+}
+
+func visibleTo(who actor.Actor, c Change) Change {
+	if preview.MayRead(who, c.Preview) {
+		return c
+	}
+	return Change{}
+}
+
+// mayApply checks what a preview ID alone does not give: ownership, the right tool, and the scopes.
+func (s *Service) mayApply(who actor.Actor, action string, c Change) error {
+	if !preview.Owns(who, c.Preview) {
+		if preview.MayRead(who, c.Preview) {
+			return fault.New(fault.Forbidden, nil).WithKey("fault.forbidden.not_requester")
+		}
+		return fault.New(fault.NotFound, nil)
+	}
+	if action != "" && action != c.Preview.Action {
+		return fault.New(fault.InvalidInput, nil).WithField("/preview_id", "field.other_action",
+			fault.Args{"action": c.Preview.Action, "tool": c.Preview.Action + "_apply"})
+	}
+	served, ok := s.Actions.Action(c.Preview.Action)
+	if !ok {
+		return staleAction()
+	}
+	return preview.RequireScopes(who, served.Scopes...)
+}
+
+func staleAction() error {
+	return fault.New(fault.Conflict, nil).WithKey("fault.conflict.action_version").WithNext(fault.NextPrepareAgain)
+}
+
+// claim authorises (contract §7, step 1), claims (step 2) and hands over to the sender.
+func (s *Service) claim(ctx context.Context, who actor.Actor, c Change, epochs Epochs, wait time.Duration) (Change, error) {
+	action, err := s.authorize(ctx, who, c, epochs)
+	if err != nil {
+		return s.reload(ctx, c, err)
+	}
+	cl := Claim{
+		Key: Key{Tenant: c.Preview.Tenant, ID: c.Preview.ID}, Attempt: uuid.New(), By: who, Digest: c.Preview.Digest,
+		Version: c.Preview.Plan.Version, Epochs: epochs, Clocks: s.clocks(action),
+	}
+	// The claim is never cancelled by the caller: a cancelled commit would be a commit in doubt.
+	err = s.claimDurably(context.WithoutCancel(ctx), cl)
+	switch {
+	case errors.Is(err, ErrTargetBusy):
+		return c, s.busy(ctx, c)
+	case errors.Is(err, ErrNotClaimed):
+		return s.afterLostClaim(ctx, c, wait)
+	case err != nil:
+		return c, err
+	}
+	return s.sendAndWait(ctx, c, cl, action, wait)
+}
+
+func (s *Service) clocks(a connector.Registered) connector.Clocks {
+	clocks := a.Clocks.Or(s.Clocks)
+	clocks.SettleFor = max(clocks.SettleFor, a.Able.SettleFor)
+	return clocks
+}
+
+// authorize repeats, at apply, every check that prepare made: the rules may have changed since.
+func (s *Service) authorize(ctx context.Context, who actor.Actor, c Change, epochs Epochs) (connector.Registered, error) {
+	action, ok := s.Actions.Action(c.Preview.Action)
+	switch {
+	case !ok || action.Version != c.Preview.ActionVersion:
+		return action, staleAction()
+	case epochs.Frozen:
+		return action, fault.New(fault.Frozen, nil)
+	case epochs.PolicyVersion != s.PolicyVersion:
+		return action, fault.New(fault.Conflict, nil).WithKey("fault.conflict.policy_moved").WithNext(fault.NextRetryLater)
+	}
+	permission, err := action.Connector.Authorize(ctx, who, connector.VerbApply, c.Preview.Plan.Target)
+	if err != nil {
+		s.Log.WarnContext(ctx, "the permission system did not answer", "preview_id", c.Preview.ID.String(), "error", err)
+		return action, fault.New(fault.TargetUnavailable, nil).Because(err)
+	}
+	if !permission.Allowed {
+		return action, fault.New(fault.Forbidden, fault.Args{"reason": permission.Reason})
+	}
+	return action, s.standing(ctx, c, action)
+}
+
+func (s *Service) standing(ctx context.Context, c Change, action connector.Registered) error {
+	standing, ruling := s.Recheck.Standing(c.Preview)
+	switch standing {
+	case preview.Stands:
+		return nil
+	case preview.DeniedNow:
+		return fault.New(fault.PolicyDenied, fault.Args{"rule": ruling.Rule})
+	}
+	if _, err := s.Store.SendBack(ctx, c.Preview.Tenant, c.Preview.ID, ruling, s.clocks(action).PreviewTTL); err != nil {
+		return fmt.Errorf("sending the change back for approval: %w", err)
+	}
+	return fault.New(fault.ApprovalRequired, nil).WithKey("fault.approval_required.tightened")
+}
+
+// reload shows a refused change as it stands after the refusal.
+func (s *Service) reload(ctx context.Context, c Change, refusal error) (Change, error) {
+	fresh, _, err := s.Store.Load(ctx, c.Preview.Tenant, c.Preview.ID, false)
+	if err != nil {
+		return c, refusal
+	}
+	return fresh, refusal
+}
+
+func (s *Service) busy(ctx context.Context, c Change) error {
+	f := fault.New(fault.TargetBusy, nil).After(2 * time.Second)
+	holder, ok, err := s.Store.HolderOf(ctx, c.Preview.Tenant, c.Preview.Plan.Target.Key())
+	if err == nil && ok {
+		f = f.WithKey("fault.target_busy.named").WithData(map[string]any{"waits_for": holder.String()})
+		f.Args = fault.Args{"preview_id": holder.String()}
+	}
+	return f
+}
+
+// afterLostClaim answers with the status that won.
+func (s *Service) afterLostClaim(ctx context.Context, c Change, wait time.Duration) (Change, error) {
+	fresh, _, err := s.Store.Load(ctx, c.Preview.Tenant, c.Preview.ID, false)
+	if err != nil {
+		return c, err
+	}
+	return s.await(ctx, fresh, wait)
+}
+
+// claimDurably claims, and does not return nil before the claim is known to be durable (contract §7, step 3).
+func (s *Service) claimDurably(ctx context.Context, cl Claim) error {
+	s.Stop("before-claim")
+	err := s.Store.ClaimApproved(ctx, cl)
+	if err == nil {
+		s.Stop("after-claim")
+		return nil
+	}
+	if !errors.Is(err, ErrInDoubt) {
+		return err
+	}
+	s.Log.WarnContext(ctx, "the claim's commit is in doubt; confirming before anything is sent", "preview_id", cl.ID.String())
+	return s.confirm(ctx, cl)
+}
+
+func (s *Service) confirm(ctx context.Context, cl Claim) error {
+	ctx, cancel := context.WithTimeout(ctx, cl.Clocks.LeaseFor)
+	defer cancel()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := s.Store.ConfirmClaim(ctx, cl.Key, cl.Attempt)
+		switch {
+		case err == nil, errors.Is(err, ErrNotClaimed):
+			return err
+		case ctx.Err() != nil:
+			return fault.New(fault.TargetUnavailable, nil).Because(err)
+		}
+		wait(ctx, pause)
+	}
+}
+
+// wait pauses until the time has passed or the context has ended.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,211 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/cutonce/cutonce/connector"
+)
+
+const (
+	sweepBatch = 100
+	// patience is how many probes without proof are made before the outcome is handed to operators. Probing goes on after
+	// that, slowly: nothing is a dead end.
+	patience = 6
+	// slowest is the longest pause between probes.
+	slowest = 5 * time.Minute
+)
+
+// Reconciler settles what is left over: it is safe to run on every replica.
+type Reconciler struct {
+	Service *Service
+	// Every is the sweep; zero means 5 seconds.
+	Every time.Duration
+}
+
+// Run sweeps until ctx ends.
+func (r Reconciler) Run(ctx context.Context) error {
+	every := r.Every
+	if every == 0 {
+		every = 5 * time.Second
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		if err := r.Service.Sweep(ctx); err != nil && ctx.Err() == nil {
+			r.Service.Log.WarnContext(ctx, "a sweep failed; the next one tries again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// Sweep makes one pass: lapsed leases are marked, due probes are made.
+func (s *Service) Sweep(ctx context.Context) error {
+	if _, err := s.Store.MarkLapsed(ctx, sweepBatch); err != nil {
+		return fmt.Errorf("marking what lapsed: %w", err)
+	}
+	keys, err := s.Store.NextProbes(ctx, sweepBatch)
+	if err != nil {
+		return fmt.Errorf("listing due probes: %w", err)
+	}
+	var failed []error
+	for _, k := range keys {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := s.probe(ctx, k); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// probe makes one look-up, or one allowed replay, and records what it proved. Another worker's probe is left alone.
+func (s *Service) probe(ctx context.Context, k Key) error {
+	c, epochs, err := s.Store.Load(ctx, k.Tenant, k.ID, true)
+	if err != nil {
+		return err
+	}
+	e, err := execution(c, k.Item)
+	if err != nil {
+		return err
+	}
+	action, ok := s.Actions.Action(c.Preview.Action)
+	if !ok {
+		// A connector that is gone can prove nothing: operators settle it.
+		action.Connector = absent{}
+	}
+	clocks := s.clocks(action)
+	kind := s.probeKind(c, e, action, epochs)
+	attempt := newAttemptID()
+	ok, err = s.Store.BeginProbe(ctx, k, attempt, kind, clocks.SendFor+s.SendMargin)
+	if err != nil || !ok {
+		return err
+	}
+	s.Stop("after-probe-begun")
+	r := Result{Key: k, Attempt: attempt, Kind: kind}
+	if kind == Replay {
+		r = s.replay(ctx, c, k, action, clocks, r)
+	} else {
+		r = s.lookup(ctx, c, e, k, action, clocks, r)
+	}
+	r = s.schedule(c, e, r)
+	s.record(ctx, r)
+	return nil
+}
+
+// probeKind chooses a look-up wherever there is one. A replay can cause the effect, as a send can; it is allowed only inside
+// the target's key retention and the apply window, unfrozen, and only once looking has had its time.
+func (s *Service) probeKind(c Change, e Execution, a connector.Registered, epochs Epochs) AttemptKind {
+	switch {
+	case a.Able.Lookup, !a.Able.Replay, epochs.Frozen:
+		return Lookup
+	case !c.Now.Before(e.StartedAt.Add(a.Able.ReplayFor)), !c.Now.Before(c.Preview.Deadline):
+		return Lookup
+	}
+	return Replay
+}
+
+func (s *Service) lookup(
+	ctx context.Context, c Change, e Execution, k Key, a connector.Registered, clocks connector.Clocks, r Result,
+) Result {
+	ctx, cancel := context.WithTimeout(ctx, clocks.SendFor)
+	defer cancel()
+	finding, err := s.guardedLookup(ctx, a, c, k)
+	r.Found, r.Evidence = finding.Found, finding.Evidence
+	switch {
+	case err != nil:
+		r.Found, r.Evidence = connector.EffectUnsure, map[string]any{"cause": causeOf(err)}
+	case finding.Found == connector.EffectAbsent && !a.Able.Lookup:
+		// "Absent" proves nothing where look-ups are not declared consistent.
+		r.Found = connector.EffectUnsure
+	}
+	if len(finding.Now) > 0 {
+		r.Evidence = merged(r.Evidence, map[string]any{"columns": Columns(c.Preview.Plan, finding.Now)})
+	}
+	return r
+}
+
+func (s *Service) guardedLookup(ctx context.Context, a connector.Registered, c Change, k Key) (f connector.Finding, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.Log.Error("a connector panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = errors.New("the connector panicked")
+		}
+	}()
+	return a.Connector.Lookup(ctx, c.Preview.Plan, s.call(c, k.Item))
+}
+
+// replay says the same thing again under the same key. Only a confirmed effect settles anything: a refusal may be the
+// target's answer to its own earlier effect.
+func (s *Service) replay(
+	ctx context.Context, c Change, k Key, a connector.Registered, clocks connector.Clocks, r Result,
+) Result {
+	r.Found = connector.EffectUnsure
+	reading, err := s.read(ctx, a, c.Preview.Plan.Target, clocks.SendFor)
+	if err != nil || (moved(c.Preview.Plan, reading) && !a.Able.Precondition) {
+		r.Evidence = map[string]any{"cause": "the target moved or could not be read: not replayed"}
+		return r
+	}
+	check, err := s.Store.CheckLease(ctx, k, r.Attempt, reading.Version, clocks.SettleFor)
+	if err != nil || !check.Current {
+		r.Evidence = map[string]any{"cause": "the probe had passed to another worker: not replayed"}
+		return r
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(clocks.SendFor, check.Left))
+	defer cancel()
+	receipt, err := s.guarded(func() (connector.Receipt, error) { return a.Connector.Execute(ctx, c.Preview.Plan, s.call(c, k.Item)) })
+	if err == nil {
+		r.Found, r.Evidence, r.Version = connector.EffectFound, receipt.Evidence, receipt.Version
+		return r
+	}
+	r.Evidence = map[string]any{"replay": string(connector.Classify(err))}
+	return r
+}
+
+// schedule plans the next probe of an outcome that this one did not settle.
+func (s *Service) schedule(c Change, e Execution, r Result) Result {
+	early := r.Found == connector.EffectAbsent && c.Now.Before(e.SettleAt)
+	if early {
+		r.Found = connector.EffectUnsure
+		r.Evidence = merged(r.Evidence, map[string]any{"absent_too_early": true})
+		r.RetryIn = e.SettleAt.Sub(c.Now)
+		return r
+	}
+	r.RetryIn = min(s.ProbeBase<<min(e.Probes, 10), slowest)
+	r.HandOver = r.Found == connector.EffectUnsure && !c.Now.Before(e.SettleAt) && e.Probes+1 >= patienceOf(r)
+	return r
+}
+
+// patienceOf is shorter where the target said that it cannot tell: asking again will not help.
+func patienceOf(r Result) int {
+	if r.Evidence["cause"] == nil {
+		return 1
+	}
+	return patience
+}
+
+func merged(a, b map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, m := range []map[string]any{a, b} {
+		for k, v := range m {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// absent stands in for a connector that is no longer served.
+type absent struct{ connector.Connector }
+
+// Lookup proves nothing.
+func (absent) Lookup(context.Context, connector.Plan, connector.Call) (connector.Finding, error) {
+	return connector.Finding{Found: connector.EffectUnsure}, nil
+}

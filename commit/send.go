@@ -1,0 +1,245 @@
+package commit
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// sendAndWait runs the send under the service's own context, so that a caller who leaves cancels nothing, and waits for it
+// as long as the caller wants.
+func (s *Service) sendAndWait(
+	ctx context.Context, c Change, cl Claim, action connector.Registered, wait time.Duration,
+) (Change, error) {
+	done := make(chan connector.Class, 1)
+	s.running.Go(func() { done <- s.send(s.base, c, cl, action) })
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	var refusal error
+	select {
+	case class := <-done:
+		if class == connector.ClassNotSent {
+			refusal = fault.New(fault.TargetUnavailable, nil)
+		}
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	fresh, _, err := s.Store.Load(context.WithoutCancel(ctx), cl.Tenant, cl.ID, false)
+	if err != nil {
+		return c, fmt.Errorf("reading the outcome: %w", err)
+	}
+	return fresh, refusal
+}
+
+// send is one claimed attempt from the drift check to the record. It returns what the attempt proved.
+func (s *Service) send(ctx context.Context, c Change, cl Claim, action connector.Registered) connector.Class {
+	r := s.attempt(ctx, c, cl, action)
+	s.Stop("before-record")
+	s.record(ctx, r)
+	s.Stop("after-record")
+	s.observe(c, r.Class)
+	return r.Class
+}
+
+func (s *Service) observe(c Change, class connector.Class) {
+	settled := map[connector.Class]Status{
+		connector.ClassApplied: StatusApplied, connector.ClassRefused: StatusNotApplied, connector.ClassDrifted: StatusNotApplied,
+		connector.ClassUnknown: StatusUnknown,
+	}
+	if status, ok := settled[class]; ok {
+		s.Observe.Settled(c.Preview.Action, status)
+	}
+}
+
+// attempt checks drift and lease, then sends.
+func (s *Service) attempt(ctx context.Context, c Change, cl Claim, action connector.Registered) Result {
+	r := Result{Key: cl.Key, Attempt: cl.Attempt, Kind: Send}
+	reading, err := s.read(ctx, action, c.Preview.Plan.Target, cl.Clocks.SendFor)
+	if err != nil {
+		return r.notSent("the target could not be read before the send", err)
+	}
+	s.Stop("after-drift-read")
+	check, err := s.Store.CheckLease(ctx, cl.Key, cl.Attempt, reading.Version, cl.Clocks.SettleFor)
+	switch {
+	case err != nil:
+		return r.notSent("the lease could not be read", err)
+	case !check.Current:
+		return r.notSent("the lease had passed to another worker", nil)
+	case check.ReplacedHere:
+		return r.notSent("the target showed a state that an earlier change of ours had replaced", nil)
+	case moved(c.Preview.Plan, reading):
+		return r.drifted(c.Preview.Plan, reading)
+	case check.Left < cl.Clocks.SendFor+s.SendMargin:
+		return r.notSent("too little of the lease was left", nil)
+	}
+	deadline := time.Now().Add(min(cl.Clocks.SendFor, check.Left-s.SendMargin))
+	return s.execute(ctx, c, cl, action, deadline, r)
+}
+
+// execute is the point of no return: from here on, only a proof is anything but unknown.
+func (s *Service) execute(ctx context.Context, c Change, cl Claim, action connector.Registered, deadline time.Time, r Result) Result {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	s.Stop("before-send")
+	started := time.Now()
+	receipt, err := s.guarded(func() (connector.Receipt, error) {
+		return action.Connector.Execute(ctx, c.Preview.Plan, s.call(c, cl.Item))
+	})
+	s.Observe.Sent(action.Name, connector.Classify(err), time.Since(started))
+	s.Stop("after-send")
+	return r.of(c.Preview.Plan, receipt, err)
+}
+
+// guarded contains a connector's panic. After Execute has begun, a panic proves nothing.
+func (s *Service) guarded(f func() (connector.Receipt, error)) (receipt connector.Receipt, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.Log.Error("a connector panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = errors.New("the connector panicked")
+		}
+	}()
+	return f()
+}
+
+func (s *Service) read(ctx context.Context, a connector.Registered, t connector.Target, within time.Duration) (reading connector.Reading, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			s.Log.Error("a connector panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = errors.New("the connector panicked")
+		}
+	}()
+	return a.Connector.Read(ctx, t)
+}
+
+// moved compares versions, or the shown fields where the target has no version.
+func moved(p connector.Plan, now connector.Reading) bool {
+	if p.Version != "" || now.Version != "" {
+		return p.Version != now.Version
+	}
+	for _, change := range p.Changes {
+		if !change.Before.Equal(now.Values[change.Field]) {
+			return true
+		}
+	}
+	return false
+}
+
+// call is what the target is told. The names are for its log: authority comes from the service's own credentials.
+func (s *Service) call(c Change, item int) connector.Call {
+	p := c.Preview
+	call := connector.Call{Key: s.IdempotencyKey(p.Tenant, p.ID, item), OnBehalfOf: p.Requester.HumanName(), PreviewID: p.ID.String()}
+	if p.Requester.Kind != "human" {
+		call.Agent = p.Requester.Subject
+	}
+	for _, v := range p.Votes {
+		if v.Approve && v.Round == p.Round {
+			call.ApprovedBy = append(call.ApprovedBy, v.Name)
+		}
+	}
+	return call
+}
+
+// IdempotencyKey is constant for the life of a preview's item, so that even a restored database finds its effects at the
+// target. It reveals nothing about the preview.
+func (s *Service) IdempotencyKey(tenant string, id preview.ID, item int) string {
+	mac := hmac.New(sha256.New, s.Secret)
+	for _, part := range []string{tenant, id.String(), strconv.Itoa(item)} {
+		fmt.Fprintf(mac, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// record writes a result, whatever became of the caller. It gives up only when the drain does: the reconciler then settles
+// the outcome from what the target remembers.
+func (s *Service) record(ctx context.Context, r Result) {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		err := s.Store.RecordResult(context.WithoutCancel(ctx), r)
+		if err == nil {
+			return
+		}
+		s.Log.Warn("recording an outcome failed; trying again", "preview_id", r.ID.String(), "error", err)
+		if ctx.Err() != nil {
+			s.Log.Error("an outcome was not recorded; it reads as unknown until it is looked up", "preview_id", r.ID.String(),
+				"class", string(r.Class))
+			return
+		}
+		wait(ctx, pause)
+	}
+}
+
+func (r Result) notSent(why string, err error) Result {
+	r.Class, r.Reason = connector.ClassNotSent, why
+	if err != nil {
+		r.Evidence = map[string]any{"cause": causeOf(err)}
+	}
+	return r
+}
+
+// causeOf names the sort of failure without the text of a foreign error, which may hold addresses or secrets.
+func causeOf(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	return "error"
+}
+
+func (r Result) drifted(p connector.Plan, now connector.Reading) Result {
+	r.Class = connector.ClassDrifted
+	r.Evidence = map[string]any{"columns": Columns(p, now.Values)}
+	return r
+}
+
+// of turns what Execute returned into a result.
+func (r Result) of(p connector.Plan, receipt connector.Receipt, err error) Result {
+	r.Class = connector.Classify(err)
+	r.Answered = r.Class != connector.ClassNotSent
+	var refused *connector.RejectedError
+	var drifted *connector.DriftedError
+	switch {
+	case err == nil:
+		r.Evidence, r.Version = receipt.Evidence, receipt.Version
+	case errors.As(err, &refused):
+		r.Reason, r.Evidence = refused.Reason, map[string]any{"status": refused.Status}
+	case errors.As(err, &drifted):
+		if drifted.Now != nil {
+			return r.drifted(p, *drifted.Now)
+		}
+	case r.Class == connector.ClassNotSent:
+		return r.notSent("the target could not be reached", err)
+	default:
+		r.Evidence = map[string]any{"cause": causeOf(err)}
+	}
+	return r
+}
+
+// Column is one field of a drift in three columns.
+type Column struct {
+	Field     string          `json:"field"`
+	AtPreview connector.Value `json:"at_preview"`
+	Now       connector.Value `json:"now"`
+	Requested connector.Value `json:"requested"`
+}
+
+// Columns sets a plan beside the target as it is now.
+func Columns(p connector.Plan, now map[string]connector.Value) []Column {
+	columns := make([]Column, 0, len(p.Changes))
+	for _, c := range p.Changes {
+		columns = append(columns, Column{Field: c.Field, AtPreview: c.Before, Now: now[c.Field], Requested: c.After})
+	}
+	return columns
+}

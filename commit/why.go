@@ -1,0 +1,116 @@
+package commit
+
+import (
+	"context"
+	"time"
+
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// Why explains why a change stands where it stands: who moves next, since when, until when, and what stands in the way.
+type Why struct {
+	Change Change
+	// Text is the explanation in one sentence.
+	Text connector.Message
+	// Mover is who moves next: requester, approvers, service, operator or nobody.
+	Mover string
+	Since time.Time
+	// Until is when the present state ends by its clock, zero if it does not.
+	Until time.Time
+	// WaitsFor is the change that holds the same target, empty if none.
+	WaitsFor string
+	// Next is the step for the requester.
+	Next fault.Next
+}
+
+// Why explains a change to anybody who may read it. Faults: not_found.
+func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why, error) {
+	c, err := s.visible(ctx, who, id, true)
+	if err != nil {
+		return Why{}, err
+	}
+	w := explain(c)
+	if c.Status == StatusApproved {
+		holder, ok, err := s.Store.HolderOf(ctx, who.Tenant, c.Preview.Plan.Target.Key())
+		if err != nil {
+			return Why{}, err
+		}
+		if ok && holder != id {
+			w.WaitsFor, w.Next = holder.String(), fault.NextRetryLater
+			w.Text = connector.Say("why.target_busy", connector.Args{"preview_id": w.WaitsFor})
+		}
+	}
+	return w, nil
+}
+
+type explanation struct {
+	mover string
+	next  fault.Next
+}
+
+var explanations = map[Status]explanation{
+	StatusNeedsApproval: {"requester", fault.NextRequestApproval},
+	StatusPending:       {"approvers", fault.NextAwaitApproval},
+	StatusApproved:      {"requester", fault.NextApply},
+	StatusDenied:        {"nobody", fault.NextNone},
+	StatusRejected:      {"nobody", fault.NextNone},
+	StatusCanceled:      {"nobody", fault.NextPrepareAgain},
+	StatusExpired:       {"nobody", fault.NextPrepareAgain},
+	StatusApplying:      {"service", fault.NextCheckStatus},
+	StatusUnknown:       {"service", fault.NextCheckStatus},
+	StatusApplied:       {"nobody", fault.NextNone},
+	StatusNotApplied:    {"nobody", fault.NextPrepareAgain},
+	StatusPartlyApplied: {"nobody", fault.NextCheckStatus},
+}
+
+// NextFor is the requester's next step in a status.
+func NextFor(s Status) fault.Next { return explanations[s].next }
+
+func explain(c Change) Why {
+	e := explanations[c.Status]
+	w := Why{Change: c, Mover: e.mover, Next: e.next, Since: c.Preview.CreatedAt}
+	w.Text = connector.Say("why."+string(c.Status), whyArgs(c))
+	if c.Status.open() {
+		w.Until = c.Preview.Deadline
+	}
+	for _, event := range c.Events {
+		w.Since = event.At
+	}
+	if len(c.Executions) > 0 {
+		explainExecution(c, &w)
+	}
+	return w
+}
+
+func whyArgs(c Change) connector.Args {
+	return connector.Args{
+		"rule": c.Preview.Ruling.Rule, "by": c.Preview.EndedBy, "reason": c.Preview.EndReason,
+		"groups": Groups(c.Preview.Ruling),
+	}
+}
+
+func explainExecution(c Change, w *Why) {
+	e := c.Executions[0]
+	switch c.Status {
+	case StatusUnknown:
+		w.Until = time.Time{}
+		if e.NeedsOperator {
+			w.Mover = "operator"
+			w.Text = connector.Say("why.unknown.operator", nil)
+		}
+	case StatusApplying:
+		w.Until = e.LeaseUntil
+	case StatusNotApplied:
+		w.Text = connector.Say("why.not_applied."+string(e.Reason), connector.Args{"by": e.ResolvedBy, "reason": e.ResolvedWhy})
+	}
+}
+
+func (s Status) open() bool {
+	return s == StatusNeedsApproval || s == StatusPending || s == StatusApproved
+}
+
+// Groups writes a ruling's requirement as text: "1 × ads-approvers, 2 × finance / legal".
+func Groups(r preview.Ruling) string { return r.Needs.String() }

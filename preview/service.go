@@ -1,0 +1,184 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/canon"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/internal/intake"
+	"github.com/cutonce/cutonce/policy"
+)
+
+// Store keeps previews. Each method is one transaction.
+type Store interface {
+	// FindReplay returns the preview stored under the caller's key, and the newest open preview of the same caller and
+	// input. Either may be nil.
+	FindReplay(ctx context.Context, q ReplayQuery) (byKey, byInput *Preview, err error)
+	// Create stores a new preview with its first audit event. created is false when another call stored the same key, or
+	// the same input with the same digest, first: that preview is returned instead.
+	Create(ctx context.Context, n New) (p Preview, created bool, err error)
+	// Preview reads one preview and the database's time. It returns the fault not_found for an unknown ID.
+	Preview(ctx context.Context, tenant string, id ID) (Preview, time.Time, error)
+	// Cancel ends an open preview. moved is false when it had left the open states before; the preview is returned as it is.
+	Cancel(ctx context.Context, m Move) (p Preview, moved bool, err error)
+}
+
+// ReplayQuery names the earlier call that a prepare may be repeating.
+type ReplayQuery struct {
+	Tenant, Caller, Action, Key string
+	InputHash                   canon.Digest
+}
+
+// New is a preview to be stored. Its ID, state, ruling and document are set; its clocks are the database's.
+type New struct {
+	Preview   Preview
+	Caller    string
+	Key       string
+	InputHash canon.Digest
+	LiveFor   time.Duration
+}
+
+// Move is a transition asked for by somebody.
+type Move struct {
+	Tenant string
+	ID     ID
+	By     actor.Actor
+	Reason string
+	// LiveFor is how long the new state lasts before it expires, where the state has a clock.
+	LiveFor time.Duration
+}
+
+// Ruler is the policy.
+type Ruler interface {
+	Evaluate(policy.Facts) Ruling
+}
+
+// Deps are what a Service needs.
+type Deps struct {
+	Store   Store
+	Actions *connector.Registry
+	Policy  Ruler
+	Clocks  connector.Clocks
+	// MaxInput bounds an input in bytes; zero means 64 KiB.
+	MaxInput int
+	Log      *slog.Logger
+}
+
+// Service prepares and cancels changes. It never sends anything.
+type Service struct {
+	Deps
+	schemas map[string]*intake.Schema
+}
+
+// NewService compiles the schemas of all actions and find tools.
+func NewService(d Deps) (*Service, error) {
+	if d.MaxInput == 0 {
+		d.MaxInput = 64 << 10
+	}
+	s := &Service{Deps: d, schemas: map[string]*intake.Schema{}}
+	for _, a := range d.Actions.Actions() {
+		schema, err := intake.Compile(a.Name, a.Input)
+		if err != nil {
+			return nil, fmt.Errorf("action %s: %w", a.Name, err)
+		}
+		s.schemas[a.Name] = schema
+	}
+	for _, f := range d.Actions.Finds() {
+		schema, err := intake.Compile(f.Name, f.Input)
+		if err != nil {
+			return nil, fmt.Errorf("find %s: %w", f.Name, err)
+		}
+		s.schemas[f.Name] = schema
+	}
+	return s, nil
+}
+
+// Find runs a read-only tool. Its faults are invalid_input, insufficient_scope, not_found and target_unavailable.
+func (s *Service) Find(ctx context.Context, who actor.Actor, tool string, raw []byte) (connector.Page, error) {
+	f, ok := s.Actions.Find(tool)
+	if !ok {
+		return connector.Page{}, fault.New(fault.NotFound, nil)
+	}
+	if err := RequireScopes(who, f.Scopes...); err != nil {
+		return connector.Page{}, err
+	}
+	input, err := s.read(tool, raw)
+	if err != nil {
+		return connector.Page{}, err
+	}
+	page, err := f.Connector.Find(ctx, who, tool, input)
+	if err != nil {
+		return connector.Page{}, s.unavailable(ctx, tool, err)
+	}
+	return page, nil
+}
+
+// Cancel withdraws a change that has not been claimed. Only its requester may, or the human it was asked for. Canceling
+// twice is the same cancel. After the claim it loses, and says that the change is being applied.
+func (s *Service) Cancel(ctx context.Context, who actor.Actor, id ID, reason string) (Preview, error) {
+	p, _, err := s.Store.Preview(ctx, who.Tenant, id)
+	if err != nil {
+		return Preview{}, err
+	}
+	if !Owns(who, p) {
+		return Preview{}, fault.New(fault.NotFound, nil)
+	}
+	p, moved, err := s.Store.Cancel(ctx, Move{Tenant: who.Tenant, ID: id, By: who, Reason: reason})
+	switch {
+	case err != nil:
+		return Preview{}, err
+	case moved || p.State == Canceled:
+		return p, nil
+	case p.State == Claimed:
+		return p, fault.New(fault.InProgress, nil)
+	case p.State.Open():
+		return p, fault.New(fault.Expired, nil)
+	}
+	return p, fault.New(fault.Conflict, fault.Args{"status": string(p.State)}).WithKey("fault.conflict.decided").WithNext(fault.NextNone)
+}
+
+// RequireScopes checks the token's scopes and names all that are needed if one is missing.
+func RequireScopes(who actor.Actor, scopes ...string) error {
+	if len(who.Missing(scopes...)) == 0 {
+		return nil
+	}
+	f := fault.New(fault.InsufficientScope, fault.Args{"scopes": strings.Join(scopes, " ")})
+	f.Scopes = scopes
+	return f
+}
+
+// Owns reports whether the caller is the requester of p, or the human on whose behalf it was asked for.
+func Owns(who actor.Actor, p Preview) bool {
+	if who.Tenant != p.Tenant {
+		return false
+	}
+	person := who.Person()
+	return who.ID() == p.Requester.ID() || who.Kind == actor.Human && person != "" && person == p.Requester.Person()
+}
+
+// MayRead reports whether the caller may see p at all: its owner, or a person with a role that reviews changes. Other
+// agents of the tenant get the same answer as for an unknown ID.
+func MayRead(who actor.Actor, p Preview) bool {
+	if Owns(who, p) {
+		return true
+	}
+	reviewer := who.Kind == actor.Human &&
+		(who.HasRole(actor.RoleApprover, actor.RoleOperator, actor.RoleAuditor, actor.RoleAdmin) || Seated(who, p.Ruling))
+	return reviewer && who.Tenant == p.Tenant
+}
+
+// Seated reports whether the caller is in a group that the ruling asks for.
+func Seated(who actor.Actor, r Ruling) bool {
+	for _, seats := range r.Needs {
+		if who.InGroup(seats.AnyOf...) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cutonce/cutonce/commit"
+)
+
+// sqlClaimGuard comes first in the claim's transaction. A freeze takes the same lock exclusively and so returns only after
+// every claim begun before it has ended; the claim's own statement then reads epochs that cannot move under it.
+const sqlClaimGuard = `
+select set_config('synchronous_commit', 'on', true), pg_advisory_xact_lock_shared(hashtextextended('cutonce.control', 0))`
+
+// sqlClaim: the row lock is taken in l; clock_timestamp() in ok is read after it.
+const sqlClaim = `
+with c as (` + sqlEpochs + `
+), l as materialized (
+  select id, tenant_id, target_key, state, deadline, digest from previews where id = @id and tenant_id = @tenant for update
+), ok as (
+  select l.*, clock_timestamp() as now from l, c
+  where l.state = 'approved' and l.deadline > clock_timestamp() and l.digest = @digest
+    and not c.frozen and c.freeze_epoch = @freeze_epoch and c.policy_epoch = @policy_epoch and c.approvers_epoch = @approvers_epoch
+), u as (
+  update previews p set state = 'claimed', audit_seq = p.audit_seq + 1,
+    audit_head = event_hash(p.audit_head, p.id, p.audit_seq + 1, 'claimed', @actor, p.tenant_id, ok.now, @body)
+  from ok where p.id = ok.id
+  returning p.id, p.tenant_id, p.target_key, p.audit_seq, p.audit_head, ok.now
+), again as (
+  update executions e set state = 'applying', current_attempt = @attempt, claimed_by = @actor,
+    lease_until = u.now + @lease_for::interval, settle_at = u.now + @lease_for::interval + @send_for::interval + @settle_for::interval
+  from u where e.preview_id = u.id and e.item = @item and e.state = 'not_sent'
+  returning e.preview_id
+), e as (
+  insert into executions (preview_id, item, tenant_id, target_key, state, current_attempt, claimed_by, started_at, lease_until,
+    settle_at, version_before)
+  select id, @item, tenant_id, target_key, 'applying', @attempt, @actor, now, now + @lease_for::interval,
+    now + @lease_for::interval + @send_for::interval + @settle_for::interval, @version
+  from u where not exists (select from executions x where x.preview_id = u.id and x.item = @item)
+), a as (
+  insert into attempts (id, preview_id, item, tenant_id, kind, started_at)
+  select @attempt, id, @item, tenant_id, 'send', now from u
+), au as (
+  insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
+  select id, audit_seq, tenant_id, 'claimed', @actor, now, @body, audit_head from u
+)
+select exists (select from u) as claimed,
+  (select not frozen and freeze_epoch = @freeze_epoch and policy_epoch = @policy_epoch and approvers_epoch = @approvers_epoch from c),
+  exists (select from l where state = 'approved')`
+
+// ClaimApproved claims in one round trip. See commit.Store.
+func (s *Store) ClaimApproved(ctx context.Context, c commit.Claim) error {
+	var claimed, epochsHold, approved bool
+	err := s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
+		b.Queue(sqlClaimGuard)
+		b.Queue(sqlClaim, claimArgs(c))
+	}, func(r pgx.BatchResults) error {
+		if _, err := r.Exec(); err != nil {
+			return err
+		}
+		return r.QueryRow().Scan(&claimed, &epochsHold, &approved)
+	})
+	switch {
+	case violates(err, "executions_target_lock"):
+		return commit.ErrTargetBusy
+	case errors.Is(err, commit.ErrInDoubt):
+		return err
+	case err != nil:
+		return fmt.Errorf("claiming: %w", err)
+	case claimed:
+		return nil
+	case approved && !epochsHold:
+		return commit.ErrEpochsMoved
+	}
+	return commit.ErrNotClaimed
+}
+
+func claimArgs(c commit.Claim) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"id": c.ID.UUID(), "tenant": c.Tenant, "item": c.Item, "attempt": c.Attempt, "actor": c.By.ID(), "digest": c.Digest[:],
+		"freeze_epoch": c.Epochs.Freeze, "policy_epoch": c.Epochs.Policy, "approvers_epoch": c.Epochs.Approvers,
+		"lease_for": c.Clocks.LeaseFor, "send_for": c.Clocks.SendFor, "settle_for": c.Clocks.SettleFor, "version": c.Version,
+		"body": body(map[string]any{"attempt": c.Attempt.String(), "item": c.Item, "digest": c.Digest.String()}),
+	}
+}
+
+// pipeline runs statements as one implicit transaction in one round trip. The transaction ends at the pipeline's end, so
+// only a clean Close says that it is committed: results alone prove nothing. A broken connection, or a warning from the
+// server, leaves the commit in doubt.
+func (s *Store) pipeline(ctx context.Context, pool *pgxpool.Pool, queue func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("getting a connection: %w", err)
+	}
+	defer conn.Release()
+	delete(conn.Conn().PgConn().CustomData(), warned)
+	var batch pgx.Batch
+	queue(&batch)
+	results := conn.SendBatch(ctx, &batch)
+	readErr := read(results)
+	if err := errors.Join(readErr, results.Close()); err != nil {
+		if inDoubt(err) {
+			return fmt.Errorf("%w: %w", commit.ErrInDoubt, err)
+		}
+		return err
+	}
+	if conn.Conn().PgConn().CustomData()[warned] != nil {
+		return fmt.Errorf("%w: the server warned", commit.ErrInDoubt)
+	}
+	return nil
+}
+
+const sqlConfirm = `
+with l as materialized (
+  select id from previews where id = @id and tenant_id = @tenant and state = 'claimed' for update
+), u as (
+  update executions e set claimed_by = e.claimed_by from l
+  where e.preview_id = l.id and e.item = @item and e.current_attempt = @attempt and e.state = 'applying'
+    and e.lease_until > clock_timestamp()
+  returning e.lease_until
+)
+select exists (select from u)`
+
+// ConfirmClaim makes a second write whose own commit is synchronous: once it is acknowledged, the claim before it in the log
+// is durable too.
+func (s *Store) ConfirmClaim(ctx context.Context, k commit.Key, attempt uuid.UUID) error {
+	var held bool
+	err := s.pipeline(ctx, s.reserve, func(b *pgx.Batch) {
+		b.Queue(sqlClaimGuard)
+		b.Queue(sqlConfirm, pgx.NamedArgs{"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt})
+	}, func(r pgx.BatchResults) error {
+		if _, err := r.Exec(); err != nil {
+			return err
+		}
+		return r.QueryRow().Scan(&held)
+	})
+	if err != nil {
+		return fmt.Errorf("confirming a claim: %w", err)
+	}
+	if !held {
+		return commit.ErrNotClaimed
+	}
+	return nil
+}
+
+const sqlCheckLease = `
+select e.current_attempt = @attempt and e.state in ('applying', 'unknown'),
+  case when e.state = 'applying' then e.lease_until else coalesce(e.probe_until, e.lease_until) end - clock_timestamp(),
+  exists (select from executions r where r.target_key = e.target_key and r.state = 'applied' and r.preview_id <> e.preview_id
+    and r.version_before = @version and @version <> '' and r.finished_at > clock_timestamp() - @settle_for::interval)
+from executions e where e.preview_id = @id and e.item = @item and e.tenant_id = @tenant`
+
+// CheckLease is the sender's last look before the write.
+func (s *Store) CheckLease(ctx context.Context, k commit.Key, attempt uuid.UUID, version string, settle time.Duration) (commit.LeaseCheck, error) {
+	var check commit.LeaseCheck
+	err := s.pool.QueryRow(ctx, sqlCheckLease, pgx.NamedArgs{
+		"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt, "version": version, "settle_for": settle,
+	}).Scan(&check.Current, &check.Left, &check.ReplacedHere)
+	if err != nil {
+		return check, fmt.Errorf("reading the lease: %w", missing(err))
+	}
+	return check, nil
+}
+
+const sqlHolder = `
+select preview_id from executions where target_key = @target and tenant_id = @tenant and state in ('applying', 'unknown')`

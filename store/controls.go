@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const sqlControlLock = `select pg_advisory_xact_lock(hashtextextended('cutonce.control', 0))`
+
+const sqlActivatePolicy = `
+with p as (
+  insert into policies (version, body) values (@version, @body) on conflict (version) do nothing
+)
+update controls set policy_version = @version, policy_epoch = policy_epoch + 1 where tenant_id = '' and policy_version <> @version`
+
+// ActivatePolicy makes a policy the one that claims rest on. It returns once every claim that began under the old one has
+// ended. The last process to start decides: one that has loaded another policy refuses to claim until it is restarted.
+func (s *Store) ActivatePolicy(ctx context.Context, version, text string) error {
+	args := pgx.NamedArgs{"version": version, "body": text}
+	err := s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
+		b.Queue(sqlControlLock)
+		b.Queue(sqlActivatePolicy, args)
+	}, func(r pgx.BatchResults) error {
+		if _, err := r.Exec(); err != nil {
+			return err
+		}
+		_, err := r.Exec()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("activating the policy: %w", err)
+	}
+	return nil
+}
+
+const sqlDurability = `select current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes')`
+
+// Durability reports the settings without which a claim could be lost after it was acknowledged.
+func (s *Store) Durability(ctx context.Context) (durable bool, settings string, err error) {
+	var fsync, commits, pages string
+	if err := s.pool.QueryRow(ctx, sqlDurability).Scan(&fsync, &commits, &pages); err != nil {
+		return false, "", fmt.Errorf("reading the durability settings: %w", err)
+	}
+	durable = fsync == "on" && commits != "off" && pages == "on"
+	return durable, fmt.Sprintf("fsync=%s synchronous_commit=%s full_page_writes=%s", fsync, commits, pages), nil
+}
+
+const sqlBacklog = `
+select (select count(*) from previews where state = 'pending' and deadline > clock_timestamp()),
+  coalesce((select extract(epoch from clock_timestamp() - min(requested_at)) from previews where state = 'pending' and deadline > clock_timestamp()), 0)::float8,
+  (select count(*) from executions where state = 'unknown' or state = 'applying' and lease_until <= clock_timestamp()),
+  coalesce((select extract(epoch from clock_timestamp() - min(started_at)) from executions
+    where state = 'unknown' or state = 'applying' and lease_until <= clock_timestamp()), 0)::float8,
+  (select count(*) from executions where state = 'unknown' and needs_operator),
+  (select count(*) from executions where contradicted)`
+
+// Backlog is what waits, for metrics. Ages are in seconds.
+type Backlog struct {
+	Pending        int
+	PendingAge     float64
+	Unknown        int
+	UnknownAge     float64
+	NeedsOperator  int
+	Contradictions int
+}
+
+// Backlog counts what waits for people or proof, over all tenants.
+func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
+	var b Backlog
+	err := s.pool.QueryRow(ctx, sqlBacklog).Scan(&b.Pending, &b.PendingAge, &b.Unknown, &b.UnknownAge, &b.NeedsOperator, &b.Contradictions)
+	if err != nil {
+		return b, fmt.Errorf("counting the backlog: %w", err)
+	}
+	return b, nil
+}

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/cutonce/cutonce/internal/canon"
+	"github.com/cutonce/cutonce/migrations"
+)
+
+// Migrate brings the schema up to this build. Replicas may call it at the same time. It needs a direct connection, not a
+// transaction pooler, because it takes a session lock.
+func Migrate(ctx context.Context, url string) error {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return fmt.Errorf("the database URL is not readable")
+	}
+	db := sql.OpenDB(stdlib.GetConnector(*config))
+	defer db.Close()
+	versions, err := database.NewStore(database.DialectPostgres, migrations.VersionTable)
+	if err != nil {
+		return fmt.Errorf("preparing migrations: %w", err)
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return fmt.Errorf("preparing the migration lock: %w", err)
+	}
+	provider, err := goose.NewProvider("", db, migrations.FS, goose.WithStore(versions), goose.WithSessionLocker(locker))
+	if err != nil {
+		return fmt.Errorf("reading migrations: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrating the database: %w", err)
+	}
+	return nil
+}
+
+// SchemaHash names this build's schema, for templates of test databases.
+func SchemaHash() string {
+	names, err := fs.Glob(migrations.FS, "*.sql")
+	if err != nil {
+		panic(err)
+	}
+	slices.Sort(names)
+	var all []byte
+	for _, name := range names {
+		text, err := fs.ReadFile(migrations.FS, name)
+		if err != nil {
+			panic(err)
+		}
+		all = append(append(all, name...), text...)
+	}
+	return canon.Sum(all).String()[:16]
+}
+
+var createdTable = regexp.MustCompile(`(?m)^create table ([a-z_]+)`)
+
+// OurTables lists the tables of the schema, so that a database with tables of somebody else can be refused.
+func OurTables() []string {
+	tables := []string{migrations.VersionTable}
+	names, _ := fs.Glob(migrations.FS, "*.sql")
+	for _, name := range names {
+		text, _ := fs.ReadFile(migrations.FS, name)
+		for _, m := range createdTable.FindAllSubmatch(text, -1) {
+			tables = append(tables, string(m[1]))
+		}
+	}
+	return tables
+}

@@ -1,0 +1,217 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// previewColumns are what a Preview is read from, with its votes.
+const previewColumns = `
+  p.id, p.tenant_id, p.action, p.action_version, p.requester, p.document, p.digest, p.created_at, p.state, p.ruling, p.deadline,
+  p.revision, p.round, p.justification, p.requested_at, p.approved_at, p.ended_by, p.end_reason,
+  (select coalesce(json_agg(json_build_object('person', d.person, 'name', d.name, 'groups', d.groups, 'approve', d.approve,
+     'reason', d.reason, 'digest', encode(d.digest, 'hex'), 'round', d.round, 'at', d.decided_at, 'policy_version', d.policy_version)
+     order by d.decided_at), '[]') from decisions d where d.preview_id = p.id) as votes`
+
+// row is a preview as it is scanned.
+type row struct {
+	p                       preview.Preview
+	id                      uuid.UUID
+	requester, ruling, vote []byte
+	digest                  []byte
+	requestedAt, approvedAt *time.Time
+}
+
+func (r *row) into() []any {
+	p := &r.p
+	return []any{
+		&r.id, &p.Tenant, &p.Action, &p.ActionVersion, &r.requester, &p.Document, &r.digest, &p.CreatedAt, &p.State, &r.ruling,
+		&p.Deadline, &p.Revision, &p.Round, &p.Justification, &r.requestedAt, &r.approvedAt, &p.EndedBy, &p.EndReason, &r.vote,
+	}
+}
+
+func (r *row) preview() (preview.Preview, error) {
+	p := r.p
+	p.ID = preview.ID(r.id)
+	copy(p.Digest[:], r.digest)
+	p.RequestedAt, p.ApprovedAt = at(r.requestedAt), at(r.approvedAt)
+	content, err := preview.ReadDocument(p.Document)
+	p.Content = content
+	return p, errors.Join(err, json.Unmarshal(r.requester, &p.Requester), json.Unmarshal(r.ruling, &p.Ruling),
+		json.Unmarshal(r.vote, &p.Votes), p.CheckDigest())
+}
+
+func at(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+const sqlReplayByKey = `
+select ` + previewColumns + ` from previews p
+where p.tenant_id = @tenant and p.requester_id = @caller and p.action = @action and p.idempotency_key = @key`
+
+const sqlReplayByInput = `
+select ` + previewColumns + ` from previews p
+where p.tenant_id = @tenant and p.requester_id = @caller and p.action = @action and p.input_hash = @input_hash
+  and p.state in ('needs_approval', 'pending', 'approved') and p.deadline > clock_timestamp()
+order by p.id desc limit 1`
+
+// FindReplay looks by key if there is one, else by input.
+func (s *Store) FindReplay(ctx context.Context, q preview.ReplayQuery) (byKey, byInput *preview.Preview, err error) {
+	sql := sqlReplayByInput
+	if q.Key != "" {
+		sql = sqlReplayByKey
+	}
+	found, err := s.one(ctx, sql, pgx.NamedArgs{
+		"tenant": q.Tenant, "caller": q.Caller, "action": q.Action, "key": q.Key, "input_hash": q.InputHash[:],
+	})
+	switch {
+	case errors.Is(err, fault.NotFound):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	case q.Key != "":
+		return &found, nil, nil
+	}
+	return nil, &found, nil
+}
+
+func (s *Store) one(ctx context.Context, sql string, args pgx.NamedArgs) (preview.Preview, error) {
+	var r row
+	if err := s.pool.QueryRow(ctx, sql, args).Scan(r.into()...); err != nil {
+		return preview.Preview{}, fmt.Errorf("reading a preview: %w", missing(err))
+	}
+	return r.preview()
+}
+
+// sqlSameInput serialises the prepares of one caller and input, so that two at once do not both find nothing.
+const sqlSameInput = `select pg_advisory_xact_lock(hashtextextended(@caller || encode(@input_hash, 'hex'), 1))`
+
+const sqlCreate = `
+with open as (
+  select id from previews where tenant_id = @tenant and requester_id = @caller and action = @action and input_hash = @input_hash
+    and digest = @digest and state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp()
+    and @key::text is null
+  order by id desc limit 1
+), n as materialized (select clock_timestamp() as now), i as (
+  insert into previews (id, tenant_id, action, action_version, requester_id, requester_person, requester, document, digest,
+    target_key, target_id, input_hash, idempotency_key, reverts, created_at, state, ruling, deadline, approved_at, ended_at, ended_by,
+    audit_seq, audit_head)
+  select @id, @tenant, @action, @version, @caller, @person, @requester, @document, @digest, @target_key, @target_id, @input_hash,
+    @key, @reverts, now, @state, @ruling, now + @live_for::interval, case when @state = 'approved' then now end,
+    case when @state = 'denied' then now end, case when @state = 'denied' then 'policy' else '' end, 1,
+    event_hash(decode(repeat('00', 32), 'hex'), @id, 1, 'prepared', @caller, @tenant, now, @body)
+  from n where not exists (select from open)
+  on conflict (tenant_id, requester_id, action, idempotency_key) where idempotency_key is not null do nothing
+  returning id, tenant_id, audit_head, created_at, deadline
+), au as (
+  insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
+  select id, 1, tenant_id, 'prepared', @caller, created_at, @body, audit_head from i
+)
+select (select id from open), (select created_at from i), (select deadline from i)`
+
+// Create stores a preview in one round trip. See preview.Store.
+func (s *Store) Create(ctx context.Context, n preview.New) (preview.Preview, bool, error) {
+	args, err := createArgs(n)
+	if err != nil {
+		return preview.Preview{}, false, err
+	}
+	var open *uuid.UUID
+	var createdAt, deadline *time.Time
+	err = again(ctx, func() error {
+		return s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
+			b.Queue(sqlSameInput, args)
+			b.Queue(sqlCreate, args)
+		}, func(r pgx.BatchResults) error {
+			if _, err := r.Exec(); err != nil {
+				return err
+			}
+			return r.QueryRow().Scan(&open, &createdAt, &deadline)
+		})
+	})
+	switch {
+	case err != nil:
+		return preview.Preview{}, false, fmt.Errorf("storing a preview: %w", err)
+	case createdAt != nil:
+		p := n.Preview
+		p.CreatedAt, p.Deadline = *createdAt, *deadline
+		return p, true, nil
+	}
+	return s.stored(ctx, n, open)
+}
+
+// stored reads the preview that was there first: under the key, or open with the same digest.
+func (s *Store) stored(ctx context.Context, n preview.New, open *uuid.UUID) (preview.Preview, bool, error) {
+	if open != nil {
+		p, _, err := s.Preview(ctx, n.Preview.Tenant, preview.ID(*open))
+		return p, false, err
+	}
+	p, err := s.one(ctx, sqlReplayByKey, pgx.NamedArgs{
+		"tenant": n.Preview.Tenant, "caller": n.Caller, "action": n.Preview.Action, "key": n.Key,
+	})
+	return p, false, err
+}
+
+func createArgs(n preview.New) (pgx.NamedArgs, error) {
+	p := n.Preview
+	requester, err1 := jsonb(p.Requester)
+	ruling, err2 := jsonb(p.Ruling)
+	reverts, err3 := revertsOf(p)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	return pgx.NamedArgs{
+		"id": p.ID.UUID(), "tenant": p.Tenant, "action": p.Action, "version": p.ActionVersion, "caller": n.Caller,
+		"person": p.Requester.Person(), "requester": requester, "document": p.Document, "digest": p.Digest[:],
+		"target_key": p.Plan.Target.Key(), "target_id": p.Plan.Target.ID, "input_hash": n.InputHash[:], "key": optional(n.Key),
+		"reverts": reverts, "state": string(p.State), "ruling": ruling, "live_for": n.LiveFor,
+		"body": body(map[string]any{
+			"digest": p.Digest.String(), "verdict": string(p.Ruling.Verdict), "rule": p.Ruling.Rule,
+			"policy_version": p.Ruling.Version, "target": p.Plan.Target.Key(),
+		}),
+	}, nil
+}
+
+func revertsOf(p preview.Preview) (*uuid.UUID, error) {
+	if p.Reverts == "" {
+		return nil, nil
+	}
+	id, ok := preview.ParseID(p.Reverts)
+	if !ok {
+		return nil, fmt.Errorf("the reverted preview's ID is not readable")
+	}
+	u := id.UUID()
+	return &u, nil
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+const sqlPreview = `select ` + previewColumns + `, clock_timestamp() from previews p where p.id = @id and p.tenant_id = @tenant`
+
+// Preview reads one preview and the database's time. See approvals.Store.
+func (s *Store) Preview(ctx context.Context, tenant string, id preview.ID) (preview.Preview, time.Time, error) {
+	var r row
+	var now time.Time
+	err := s.pool.QueryRow(ctx, sqlPreview, pgx.NamedArgs{"id": id.UUID(), "tenant": tenant}).Scan(append(r.into(), &now)...)
+	if err != nil {
+		return preview.Preview{}, now, fmt.Errorf("reading a preview: %w", missing(err))
+	}
+	p, err := r.preview()
+	return p, now, err
+}

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// sqlLapse marks lapsed leases. Rows that another worker or a sender holds are passed over: the next sweep sees them.
+const sqlLapse = `
+with ok as materialized (
+  select e.preview_id as id, e.item, clock_timestamp() as now
+  from previews p join executions e on e.preview_id = p.id
+  where e.state = 'applying' and e.lease_until <= clock_timestamp()
+  order by e.lease_until limit @limit for update of p, e skip locked
+), x as (
+  update executions e set state = 'unknown', next_probe_at = ok.now from ok
+  where e.preview_id = ok.id and e.item = ok.item and e.state = 'applying' and e.lease_until <= ok.now
+  returning e.preview_id
+), u as (
+  update previews p set ` + nextHead + `
+  from ok join x on x.preview_id = ok.id where p.id = ok.id
+  returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+), au as (
+  insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
+  select id, audit_seq, tenant_id, @kind, @actor, now, @body, audit_head from u
+)
+select count(*) from u`
+
+const sqlExpire = `
+with ok as materialized (
+  select id, clock_timestamp() as now from previews
+  where state in ('needs_approval', 'pending', 'approved') and deadline <= clock_timestamp()
+  order by deadline limit @limit for update skip locked
+), u as (
+  update previews p set state = 'expired', ended_at = ok.now, ended_by = 'clock', ` + nextHead + `
+  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+), au as (
+  insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
+  select id, audit_seq, tenant_id, @kind, @actor, now, @body, audit_head from u
+)
+select count(*) from u`
+
+// MarkLapsed only tidies: every reader and every guard compares the clocks itself. See commit.Store.
+func (s *Store) MarkLapsed(ctx context.Context, limit int) (int, error) {
+	total := 0
+	for _, sweep := range []struct{ sql, kind string }{{sqlLapse, "lease_lapsed"}, {sqlExpire, "expired"}} {
+		var n int
+		err := again(ctx, func() error {
+			return s.pool.QueryRow(ctx, sweep.sql, pgx.NamedArgs{
+				"limit": limit, "kind": sweep.kind, "actor": service, "body": body(map[string]any{}),
+			}).Scan(&n)
+		})
+		if err != nil {
+			return total, fmt.Errorf("marking what lapsed (%s): %w", sweep.kind, err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+const sqlNextProbes = `
+select tenant_id, preview_id, item from executions
+where state = 'unknown' and next_probe_at <= clock_timestamp() and (probe_until is null or probe_until <= clock_timestamp())
+order by next_probe_at limit @limit`
+
+// NextProbes lists due probes. See commit.Store.
+func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Key, error) {
+	rows, err := s.pool.Query(ctx, sqlNextProbes, pgx.NamedArgs{"limit": limit})
+	if err != nil {
+		return nil, fmt.Errorf("listing due probes: %w", err)
+	}
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (commit.Key, error) {
+		var k commit.Key
+		var id uuid.UUID
+		err := r.Scan(&k.Tenant, &id, &k.Item)
+		k.ID = preview.ID(id)
+		return k, err
+	})
+}
+
+// sqlBeginProbe makes the probe the current attempt, which fences off the sender before it: a sender that wakes up later
+// finds that its attempt is not current and sends nothing.
+const sqlBeginProbe = `
+with l as materialized (
+  select id from previews where id = @id and tenant_id = @tenant for update
+), ok as materialized (
+  select e.preview_id as id, e.item, e.tenant_id, clock_timestamp() as now from l join executions e on e.preview_id = l.id and e.item = @item
+  where e.state = 'unknown' and (e.probe_until is null or e.probe_until <= clock_timestamp())
+  for update of e
+), x as (
+  update executions e set current_attempt = @attempt, probe_until = ok.now + @hold_for::interval
+  from ok where e.preview_id = ok.id and e.item = ok.item
+), a as (
+  insert into attempts (id, preview_id, item, tenant_id, kind, started_at) select @attempt, id, item, tenant_id, @kind, now from ok
+)
+select exists (select from ok)`
+
+// BeginProbe takes an unknown execution for one probe. See commit.Store.
+func (s *Store) BeginProbe(ctx context.Context, k commit.Key, attempt uuid.UUID, kind commit.AttemptKind, holdFor time.Duration) (bool, error) {
+	ok, err := s.move(ctx, sqlBeginProbe, pgx.NamedArgs{
+		"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt, "kind": string(kind), "hold_for": holdFor,
+	})
+	if err != nil {
+		return false, fmt.Errorf("beginning a probe: %w", err)
+	}
+	return ok, nil
+}

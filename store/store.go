@@ -1,0 +1,154 @@
+// Package store keeps previews, approvals and executions in Postgres.
+//
+// Every method is one transaction and, but for the documented reads, one round trip. It decides nothing: each statement
+// carries its guard, locks first and compares after, with the database's own clock. Lost races come back as the port's
+// sentinel errors, broken connections as errors of their own. Start at claim.go and record.go.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// Store is the three ports on one database.
+type Store struct {
+	pool *pgxpool.Pool
+	// reserve is a small pool for recording outcomes, so that a crowd of readers never keeps an outcome from being written.
+	reserve *pgxpool.Pool
+}
+
+var (
+	_ preview.Store   = (*Store)(nil)
+	_ approvals.Store = (*Store)(nil)
+	_ commit.Store    = (*Store)(nil)
+)
+
+// Config says how to connect.
+type Config struct {
+	URL string
+	// MaxConns bounds the main pool; zero means 16. Two more connections are kept for recording outcomes.
+	MaxConns int32
+}
+
+const reserved = 2
+
+// Open connects and checks that the server answers. It migrates nothing.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	if c.MaxConns == 0 {
+		c.MaxConns = 16
+	}
+	main, err := newPool(ctx, c.URL, c.MaxConns)
+	if err != nil {
+		return nil, err
+	}
+	reserve, err := newPool(ctx, c.URL, reserved)
+	if err != nil {
+		main.Close()
+		return nil, err
+	}
+	return &Store{pool: main, reserve: reserve}, nil
+}
+
+func newPool(ctx context.Context, url string, size int32) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// The parse error may quote the URL, and the URL holds a password.
+		return nil, errors.New("the database URL is not readable: use postgres://user:password@host:port/database")
+	}
+	config.MaxConns = size
+	config.ConnConfig.RuntimeParams["application_name"] = "cutonce"
+	config.ConnConfig.OnNotice = noteWarning
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("making a connection pool: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("connecting to the database: %w", err)
+	}
+	return pool, nil
+}
+
+// Close ends all connections.
+func (s *Store) Close() {
+	s.pool.Close()
+	s.reserve.Close()
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.pool.Ping(ctx) }
+
+// Stat is for metrics.
+func (s *Store) Stat() *pgxpool.Stat { return s.pool.Stat() }
+
+// Now is the database's time.
+func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
+	err = s.pool.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
+	return now, err
+}
+
+// SQLSTATEs that are answers.
+const (
+	uniqueViolation = "23505"
+	classShutdown   = "57P"
+)
+
+func violates(err error, constraint string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == uniqueViolation && pg.ConstraintName == constraint
+}
+
+// warned is the key under which a connection remembers that the server warned during the present transaction. A cancelled
+// wait for the synchronous standby is told only so: the commit is local, and may be lost with this server.
+const warned = "cutonce.warned"
+
+func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" {
+		conn.CustomData()[warned] = true
+	}
+}
+
+// inDoubt reports whether a failed transaction may have been committed all the same.
+func inDoubt(err error) bool {
+	if pgconn.SafeToRetry(err) {
+		return false
+	}
+	var pg *pgconn.PgError
+	return !errors.As(err, &pg) || len(pg.Code) == 5 && pg.Code[:3] == classShutdown
+}
+
+func missing(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fault.New(fault.NotFound, nil)
+	}
+	return err
+}
+
+// repeats bounds how often a deadlock or serialization failure is repeated before it surfaces.
+const repeats = 3
+
+// again repeats f while the server says that repeating is right (serialization failure, deadlock): nothing was committed.
+func again(ctx context.Context, f func() error) error {
+	var err error
+	for range repeats {
+		err = f()
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "40001" && pg.Code != "40P01" || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func isNotFound(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

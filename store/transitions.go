@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// chained is the end of every statement that moves one preview: u is the update, its event goes in beside it.
+const chained = `, au as (
+  insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
+  select id, audit_seq, tenant_id, @kind, @actor, now, @body, audit_head from u
+)
+select exists (select from u)`
+
+// nextHead is the chain's new end, for the set list of such an update.
+const nextHead = `audit_seq = p.audit_seq + 1,
+    audit_head = event_hash(p.audit_head, p.id, p.audit_seq + 1, @kind, @actor, p.tenant_id, ok.now, @body)`
+
+const locked = `
+with l as materialized (
+  select id, state, deadline, digest, revision from previews where id = @id and tenant_id = @tenant for update
+)`
+
+const sqlCancel = locked + `, ok as (
+  select id, clock_timestamp() as now from l
+  where state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp()
+), u as (
+  update previews p set state = 'canceled', ended_at = ok.now, ended_by = @name, end_reason = @reason, ` + nextHead + `
+  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+)` + chained
+
+// Cancel ends an open preview. See preview.Store.
+func (s *Store) Cancel(ctx context.Context, m preview.Move) (preview.Preview, bool, error) {
+	args := pgx.NamedArgs{
+		"id": m.ID.UUID(), "tenant": m.Tenant, "name": m.By.HumanName(), "reason": m.Reason, "kind": "canceled",
+		"actor": m.By.ID(), "body": body(map[string]any{"reason": m.Reason}),
+	}
+	return s.moveAndRead(ctx, m.Tenant, m.ID, sqlCancel, args)
+}
+
+const sqlRequestApproval = locked + `, ok as (
+  select id, clock_timestamp() as now from l where state = 'needs_approval' and deadline > clock_timestamp()
+), u as (
+  update previews p set state = 'pending', justification = @reason, requested_at = ok.now, revision = p.revision + 1,
+    deadline = ok.now + @live_for::interval, ` + nextHead + `
+  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+)` + chained
+
+// RequestApproval puts a preview into the queue. See approvals.Store.
+func (s *Store) RequestApproval(ctx context.Context, m preview.Move) (preview.Preview, bool, error) {
+	return s.moveAndRead(ctx, m.Tenant, m.ID, sqlRequestApproval, pgx.NamedArgs{
+		"id": m.ID.UUID(), "tenant": m.Tenant, "reason": m.Reason, "live_for": m.LiveFor, "kind": "approval_requested",
+		"actor": m.By.ID(), "body": body(map[string]any{"justification": m.Reason}),
+	})
+}
+
+// move runs one transition in one round trip.
+func (s *Store) move(ctx context.Context, sql string, args pgx.NamedArgs) (moved bool, err error) {
+	err = again(ctx, func() error { return s.pool.QueryRow(ctx, sql, args).Scan(&moved) })
+	return moved, err
+}
+
+func (s *Store) moveAndRead(ctx context.Context, tenant string, id preview.ID, sql string, args pgx.NamedArgs) (preview.Preview, bool, error) {
+	moved, err := s.move(ctx, sql, args)
+	if err != nil {
+		return preview.Preview{}, false, fmt.Errorf("moving a preview: %w", err)
+	}
+	p, _, err := s.Preview(ctx, tenant, id)
+	return p, moved, err
+}
+
+// sqlDecide stores a vote and the state that the verdict leads to, if nothing has moved since the verdict was computed.
+const sqlDecide = locked + `, ok as (
+  select id, clock_timestamp() as now from l
+  where state = @from and deadline > clock_timestamp() and digest = @digest and revision = @revision
+), v as (
+  insert into decisions (preview_id, tenant_id, round, person, name, groups, approve, reason, digest, policy_version, decided_at)
+  select id, @tenant, @round, @person, @name, @groups, @approve, @reason, @digest, @policy_version, now from ok
+), u as (
+  update previews p set state = @next, revision = p.revision + 1,
+    deadline = case when @next = 'approved' then ok.now + @live_for::interval else p.deadline end,
+    approved_at = case when @next = 'approved' then ok.now else p.approved_at end,
+    ended_at = case when @next = 'rejected' then ok.now end, ended_by = case when @next = 'rejected' then @name else '' end,
+    end_reason = case when @next = 'rejected' then @reason else '' end, ` + nextHead + `
+  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+)` + chained
+
+// RecordDecision compares and sets. See approvals.Store.
+func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision) (bool, error) {
+	kind := "vote"
+	switch {
+	case d.Next == preview.Rejected:
+		kind = "rejected"
+	case d.Next == preview.Approved:
+		kind = "approved"
+	}
+	groups := d.Vote.Groups
+	if groups == nil {
+		groups = []string{}
+	}
+	moved, err := s.move(ctx, sqlDecide, pgx.NamedArgs{
+		"id": d.ID.UUID(), "tenant": d.Tenant, "from": string(d.From), "next": string(d.Next), "digest": d.Digest[:],
+		"revision": d.Revision, "round": d.Vote.Round, "person": d.Vote.Person, "name": d.Vote.Name, "groups": groups,
+		"approve": d.Vote.Approve, "reason": d.Vote.Reason, "policy_version": d.Vote.RulingBy, "live_for": d.LiveFor,
+		"kind": kind, "actor": d.By.ID(),
+		"body": body(map[string]any{
+			"person": d.Vote.Person, "approve": d.Vote.Approve, "reason": d.Vote.Reason, "digest": d.Digest.String(),
+			"round": d.Vote.Round, "state": string(d.Next), "missing": d.Missing.String(),
+		}),
+	})
+	if violates(err, "decisions_one_each") {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("recording a decision: %w", err)
+	}
+	return moved, nil
+}
+
+const sqlSendBack = locked + `, ok as (
+  select id, clock_timestamp() as now from l where state = 'approved' and deadline > clock_timestamp()
+), u as (
+  update previews p set state = 'needs_approval', round = p.round + 1, revision = p.revision + 1, ruling = @ruling,
+    approved_at = null, deadline = ok.now + @live_for::interval, ` + nextHead + `
+  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+)` + chained
+
+// SendBack returns an approved preview for approval under a stricter ruling. See commit.Store.
+func (s *Store) SendBack(ctx context.Context, tenant string, id preview.ID, ruling preview.Ruling, liveFor time.Duration) (bool, error) {
+	encoded, err := jsonb(ruling)
+	if err != nil {
+		return false, err
+	}
+	return s.move(ctx, sqlSendBack, pgx.NamedArgs{
+		"id": id.UUID(), "tenant": tenant, "ruling": encoded, "live_for": liveFor, "kind": "sent_back", "actor": service,
+		"body": body(map[string]any{"rule": ruling.Rule, "policy_version": ruling.Version}),
+	})
+}
+
+// sqlResolve settles an unknown outcome by an operator's word.
+const sqlResolve = `
+with l as materialized (
+  select id from previews where id = @id and tenant_id = @tenant for update
+), ok as materialized (
+  select e.preview_id as id, e.item, clock_timestamp() as now from l join executions e on e.preview_id = l.id and e.item = @item
+  where (e.state = 'unknown' or e.state = 'applying' and e.lease_until <= clock_timestamp())
+    and (@applied or e.settle_at <= clock_timestamp())
+  for update of e
+), x as (
+  update executions e set state = case when @applied then 'applied' else 'not_applied' end, finished_at = ok.now,
+    reason = case when @applied then '' else 'resolved' end, evidence = 'operator', detail = e.detail || @detail,
+    resolved_by = @name, resolved_why = @reason, needs_operator = false, next_probe_at = null, probe_until = null
+  from ok where e.preview_id = ok.id and e.item = ok.item
+), u as (
+  update previews p set ` + nextHead + `
+  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+)` + chained
+
+// Resolve records an operator's statement. See commit.Store.
+func (s *Store) Resolve(ctx context.Context, r commit.Resolution) (bool, error) {
+	detail, err := jsonb(map[string]any{"statement": map[string]any{"reason": r.Reason, "evidence": r.Evidence, "by": r.By.HumanName()}})
+	if err != nil {
+		return false, err
+	}
+	return s.move(ctx, sqlResolve, pgx.NamedArgs{
+		"id": r.ID.UUID(), "tenant": r.Tenant, "item": r.Item, "applied": r.Applied, "name": r.By.HumanName(), "reason": r.Reason,
+		"detail": detail, "kind": "resolved", "actor": r.By.ID(),
+		"body": body(map[string]any{"applied": r.Applied, "reason": r.Reason, "evidence": r.Evidence, "item": r.Item}),
+	})
+}
+
+// HolderOf names the change of this tenant that holds a target. See commit.Store.
+func (s *Store) HolderOf(ctx context.Context, tenant, target string) (preview.ID, bool, error) {
+	var id uuid.UUID
+	err := s.pool.QueryRow(ctx, sqlHolder, pgx.NamedArgs{"target": target, "tenant": tenant}).Scan(&id)
+	if isNotFound(err) {
+		return preview.ID{}, false, nil
+	}
+	return preview.ID(id), err == nil, err
+}
