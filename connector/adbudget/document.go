@@ -1,0 +1,62 @@
+package adbudget
+
+import (
+	"fmt"
+
+	"github.com/cutonce/cutonce/internal/canon"
+)
+
+// document is a JSON object of the platform. Members are read by their exact names: encoding/json would also take other
+// spellings, and the last of two duplicates.
+type document map[string]any
+
+// parseDocument reads a whole body strictly; what was cut off or doubled is an error.
+func parseDocument(body []byte) (document, error) {
+	v, err := canon.Parse(body, canon.Limits{MaxBytes: maxReply})
+	if err != nil {
+		return nil, fmt.Errorf("reading the platform's answer: %w", err)
+	}
+	d, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the platform's answer is no object")
+	}
+	return d, nil
+}
+
+// text is a member that must be a non-empty string.
+func (d document) text(name string) (string, error) {
+	s, ok := d[name].(string)
+	if !ok || s == "" {
+		return "", fmt.Errorf("the platform's answer has no %s", name)
+	}
+	return s, nil
+}
+
+// texts reads several members at once.
+func (d document) texts(into map[string]*string) error {
+	for name, place := range into {
+		s, err := d.text(name)
+		if err != nil {
+			return err
+		}
+		*place = s
+	}
+	return nil
+}
+
+// list is a member that must be an array of objects.
+func (d document) list(name string) ([]document, error) {
+	items, ok := d[name].([]any)
+	if !ok {
+		return nil, fmt.Errorf("the platform's answer has no list of %s", name)
+	}
+	out := make([]document, 0, len(items))
+	for _, item := range items {
+		m, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("the platform's list of %s holds something else", name)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
