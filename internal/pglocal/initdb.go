@@ -30,7 +30,7 @@ func (p *private) initialize(ctx context.Context) error {
 	cmd := p.command("initdb", args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	s, err := spawn(cmd, p.lock)
+	s, err := spawn(cmd, p.account, p.lock)
 	if err != nil {
 		return fmt.Errorf("run initdb: %w", err)
 	}

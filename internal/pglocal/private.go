@@ -36,6 +36,9 @@ type private struct {
 }
 
 func openPrivate(ctx context.Context, cfg Config, bins Binaries) (*Cluster, error) {
+	if filepath.Base(cfg.Name) != cfg.Name {
+		return nil, fmt.Errorf("%q is no name for a cluster: it must be a plain folder name", cfg.Name)
+	}
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return nil, err
@@ -142,14 +145,14 @@ func (p *private) startOnce(ctx context.Context) error {
 		}
 		port = free
 	}
-	log, err := os.Create(filepath.Join(p.base, "server.log"))
+	log, err := p.freshLog()
 	if err != nil {
 		return fmt.Errorf("open the server's log: %w", err)
 	}
 	defer log.Close()
 	cmd := p.command("postgres", p.serverArgs(port)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	s, err := spawn(cmd, p.lock)
+	s, err := spawn(cmd, p.account, p.lock)
 	if err != nil {
 		return fmt.Errorf("run postgres: %w", err)
 	}
@@ -159,6 +162,15 @@ func (p *private) startOnce(ctx context.Context) error {
 	}
 	p.server, p.port = s, port
 	return nil
+}
+
+// freshLog keeps the log before, in which a crash may be explained. Logs can hold data, so they are for this user alone.
+func (p *private) freshLog() (*os.File, error) {
+	path := filepath.Join(p.base, "server.log")
+	if err := os.Rename(path, path+".old"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
 func (p *private) awaitReady(ctx context.Context, s *server, port int) error {

@@ -48,7 +48,7 @@ func TestTheServerIsNeverRootAndNothingOfItIsOpen(t *testing.T) {
 	dir := folder(t)
 	c := open(t, config(dir))
 	base := filepath.Join(dir, "test")
-	for name, want := range map[string]os.FileMode{"password": 0o600, "data": 0o700} {
+	for name, want := range map[string]os.FileMode{"password": 0o600, "server.log": 0o600, "data": 0o700} {
 		info, err := os.Stat(filepath.Join(base, name))
 		if err != nil {
 			t.Fatal(err)
@@ -146,9 +146,6 @@ func forget(t *testing.T, dir string) {
 
 func TestTheServerEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
-	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("this kernel has no parent-death signal; the next Open stops the orphan, as another test shows")
-	}
 	process, url := holder(t, folder(t))
 	exec1(t, url, `select 1`)
 	if err := process.Kill(); err != nil {

@@ -19,6 +19,7 @@ const (
 // server is a running postgres, a direct child of this process.
 type server struct {
 	process *os.Process
+	callOff func()        // ends the watch, where there is one
 	done    chan struct{} // closed when it has ended
 	err     error         // how it ended; read after done
 }
@@ -26,17 +27,17 @@ type server struct {
 // spawn starts the command on an OS thread of its own and keeps that thread until the child has ended: the kernel sends
 // the parent-death signal when the *thread* that forked ends, and Go ends idle threads as it likes. The lock lives at least
 // as long as the child, even if the caller forgets its Cluster: collecting the file would free it under a running server.
-func spawn(cmd *exec.Cmd, lock *os.File) (*server, error) {
+func spawn(cmd *exec.Cmd, who account, lock *os.File) (*server, error) {
 	s := &server{done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		s.process = cmd.Process
+		err := s.begin(cmd, who)
 		started <- err
 		if err == nil {
 			s.err = cmd.Wait()
+			s.callOff()
 			close(s.done)
 			runtime.KeepAlive(lock)
 		}
@@ -45,6 +46,23 @@ func spawn(cmd *exec.Cmd, lock *os.File) (*server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *server) begin(cmd *exec.Cmd, who account) error {
+	s.callOff = func() {}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.process = cmd.Process
+	if !needsWatch {
+		return nil
+	}
+	callOff, err := watch(cmd.Process.Pid, who)
+	if err != nil {
+		return errors.Join(fmt.Errorf("watch over postgres: %w", err), cmd.Process.Kill(), cmd.Wait())
+	}
+	s.callOff = callOff
+	return nil
 }
 
 func (s *server) ended() bool {

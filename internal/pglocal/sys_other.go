@@ -18,6 +18,10 @@ func tryLock(*os.File) (bool, error) { return false, errUnsupported }
 
 func attributes(account) *syscall.SysProcAttr { return nil }
 
+const needsWatch = false
+
+func watch(int, account) (callOff func(), err error) { return nil, errUnsupported }
+
 func alive(int) bool { return false }
 
 var stopFast, stopImmediate = os.Interrupt, os.Kill
