@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 
 	"github.com/jackc/pgx/v5"
 
@@ -120,5 +121,24 @@ func TestAServerOfItsOwnCanStopCrashAndStart(t *testing.T) {
 func BenchmarkNew(b *testing.B) {
 	for b.Loop() {
 		pgtest.URL(b, notes)
+	}
+}
+
+func TestMigratedIsNamedByItsFiles(t *testing.T) {
+	t.Parallel()
+	named := func(files fstest.MapFS) string { return pgtest.Migrated(files, notes.Build).Name }
+	one := named(fstest.MapFS{"1.sql": {Data: []byte("select 1")}})
+	if got := named(fstest.MapFS{"1.sql": {Data: []byte("select 1")}}); got != one {
+		t.Errorf("got %q for the same files, want %q", got, one)
+	}
+	for name, files := range map[string]fstest.MapFS{
+		"another text":   {"1.sql": {Data: []byte("select 2")}},
+		"another name":   {"2.sql": {Data: []byte("select 1")}},
+		"one file more":  {"1.sql": {Data: []byte("select 1")}, "2.sql": {}},
+		"no file at all": {},
+	} {
+		if named(files) == one {
+			t.Errorf("%s: got the same template", name)
+		}
 	}
 }
