@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // document is one policy file as written. Its zero values mean "not said".
@@ -116,23 +115,49 @@ func (t *then) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
-// read parses one file strictly: an unknown or repeated key is refused with its name and place.
+// read parses one file strictly: an unknown or repeated key, or a key without a value, is refused with its name and place.
 func read(name string, raw []byte) (document, error) {
 	var doc document
-	decoder := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict())
-	if err := decoder.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return doc, fmt.Errorf("policy %s: the file is empty", name)
-		}
+	err := checkWhole(raw)
+	if err == nil {
+		err = yaml.UnmarshalWithOptions(raw, &doc, yaml.Strict())
+	}
+	if err == nil {
+		err = doc.check()
+	}
+	if err != nil {
 		return doc, fmt.Errorf("policy %s: %w", name, plain(err))
 	}
-	if err := decoder.Decode(new(document)); !errors.Is(err, io.EOF) {
-		return doc, fmt.Errorf("policy %s: one file is one YAML document", name)
-	}
-	if err := doc.check(); err != nil {
-		return doc, fmt.Errorf("policy %s: %w", name, err)
-	}
 	return doc, nil
+}
+
+// checkWhole refuses what decoding passes over: an empty file, a second document, and a key that was left without a value
+// (a blank actions would make a rule about one action a rule about all).
+func checkWhole(raw []byte) error {
+	file, err := parser.ParseBytes(raw, 0)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
+		return errors.New("the file is empty")
+	case len(file.Docs) > 1:
+		return errors.New("one file is one YAML document")
+	}
+	var blanks blanks
+	ast.Walk(&blanks, file.Docs[0].Body)
+	return errors.Join(blanks...)
+}
+
+// blanks collects the keys without a value.
+type blanks []error
+
+// Visit implements ast.Visitor.
+func (b *blanks) Visit(node ast.Node) ast.Visitor {
+	if pair, ok := node.(*ast.MappingValueNode); ok && pair.Value.Type() == ast.NullType {
+		*b = append(*b, fmt.Errorf("line %d: %s has no value", pair.Key.GetToken().Position.Line, pair.Key))
+	}
+	return b
 }
 
 // plain turns the YAML library's picture of an error into one line with its place.
@@ -184,8 +209,8 @@ func (r ruleText) check() error {
 		return errors.New("require must name at least one group of people")
 	case r.Then.Severity == warns && len(r.Message) == 0:
 		return errors.New("a rule that warns needs a message")
-	case slices.Contains(r.Actions, ""):
-		return errors.New("actions holds an empty name")
+	case r.Actions != nil && len(r.Actions) == 0 || slices.Contains(r.Actions, ""):
+		return errors.New("actions names no action; leave it out for a rule about all of them")
 	}
 	return errors.Join(checkSeats(r.Then.Require), r.Message.check())
 }
