@@ -1,0 +1,165 @@
+package answer
+
+import (
+	"encoding/json"
+
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/visible"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// Change writes a change as it stands.
+func (w Writer) Change(c commit.Change) Change {
+	p := c.Preview
+	t := p.Plan.Target
+	out := Change{
+		PreviewID: p.ID.String(), Action: p.Action, Status: string(c.Status),
+		Target:  Target{System: t.System, Kind: t.Kind, ID: t.ID, Name: visible.Text(t.Name)},
+		Changes: []Row{}, Summary: w.Say(p.Impact.Summary), Warnings: w.warnings(p), Approval: w.approval(p), Outcome: w.outcome(c),
+	}
+	for _, change := range p.Plan.Changes {
+		out.Changes = append(out.Changes, Row{
+			Field: change.Field, Label: w.Label("field_name", change.Field), Before: w.Value(change.Before), After: w.Value(change.After),
+		})
+	}
+	if p.State.Open() {
+		out.ExpiresAt = when(p.Deadline)
+	}
+	if w.Detailed {
+		w.detail(&out, c)
+	}
+	return out
+}
+
+func (w Writer) warnings(p preview.Preview) []Warning {
+	out := []Warning{}
+	for _, list := range [][]connector.Warning{p.Impact.Warnings, p.Ruling.Warnings} {
+		for _, warning := range list {
+			out = append(out, Warning{Code: warning.Code, Message: w.Say(connector.Say("warning."+warning.Code, warning.Args))})
+		}
+	}
+	return out
+}
+
+// Value writes a value, nil if it is not known.
+func (w Writer) Value(v connector.Value) *Value {
+	switch {
+	case v.Amount != nil:
+		return &Value{Amount: v.Amount.Decimal(), Currency: string(v.Amount.Currency), Shown: v.Amount.Format(w.Texts.Lang)}
+	case v.Text != nil:
+		shown := visible.Text(*v.Text)
+		return &Value{Text: *v.Text, Shown: shown}
+	}
+	return nil
+}
+
+func (w Writer) approval(p preview.Preview) *Approval {
+	if len(p.Ruling.Needs) == 0 && len(p.Votes) == 0 && p.EndedBy == "" {
+		return nil
+	}
+	a := &Approval{
+		Needs: seats(p.Ruling.Needs), Votes: []Vote{}, Justification: p.Justification, EndedBy: p.EndedBy, EndReason: p.EndReason,
+	}
+	for _, v := range p.Votes {
+		if v.Round == p.Round {
+			a.Votes = append(a.Votes, Vote{Name: v.Name, Approve: v.Approve, Reason: v.Reason, At: v.At.UTC(), Digest: v.Digest.String()})
+		}
+	}
+	return a
+}
+
+func (w Writer) outcome(c commit.Change) *Outcome {
+	if len(c.Executions) == 0 || c.Preview.State != preview.Claimed {
+		return nil
+	}
+	e := c.Executions[0]
+	o := &Outcome{
+		Effect: string(e.StateAt(c.Now)), Reason: string(e.Reason), Evidence: string(e.Evidence), Contradicted: e.Contradicted,
+		TargetSays: visible.Text(saidBy(e)), ResolvedBy: e.ResolvedBy, ResolvedWhy: e.ResolvedWhy, NeedsOperator: e.NeedsOperator,
+		NextProbeAt: when(e.NextProbeAt), Columns: w.Columns(e.Detail),
+	}
+	if o.Effect == string(commit.Unknown) {
+		o.SettlesAt = when(e.SettleAt)
+	}
+	if w.Detailed {
+		o.Details = e.Detail
+	}
+	return o
+}
+
+func saidBy(e commit.Execution) string {
+	if e.Reason != commit.Refused {
+		return ""
+	}
+	return reasonOf(e)
+}
+
+// Columns writes the three columns of a drift or a look, if the detail holds them.
+func (w Writer) Columns(detail map[string]any) []Column {
+	raw, err := json.Marshal(detail)
+	if err != nil {
+		return nil
+	}
+	var held struct {
+		Evidence struct {
+			Columns []commit.Column `json:"columns"`
+		} `json:"evidence"`
+	}
+	if err := json.Unmarshal(raw, &held); err != nil {
+		return nil
+	}
+	var out []Column
+	for _, c := range held.Evidence.Columns {
+		out = append(out, Column{
+			Field: c.Field, Label: w.Label("field_name", c.Field), AtPreview: w.Value(c.AtPreview), Now: w.Value(c.Now),
+			Requested: w.Value(c.Requested),
+		})
+	}
+	return out
+}
+
+func (w Writer) detail(out *Change, c commit.Change) {
+	p := c.Preview
+	out.Digest, out.ActionVersion, out.CreatedAt = p.Digest.String(), p.ActionVersion, when(p.CreatedAt)
+	out.RequestedBy = &Requester{Kind: string(p.Requester.Kind), Name: visible.Text(p.Requester.Subject), OnBehalfOf: visible.Text(p.Requester.For)}
+	out.Input, out.Reverts = p.Input, p.Reverts
+	out.Figures = w.Figures(p.Impact)
+	out.Reversible, out.Reversal = &p.Impact.Reversible, w.Say(p.Impact.Reversal)
+	out.Ruling = &Ruling{Verdict: string(p.Ruling.Verdict), Rule: p.Ruling.Rule, PolicyVersion: p.Ruling.Version, Saw: p.Ruling.Saw}
+	r := p.Plan.Request
+	out.Request = &Request{Method: r.Method, Path: r.Path, Body: string(r.Body), Precondition: r.Precondition}
+	for _, a := range c.Attempts {
+		out.Attempts = append(out.Attempts, Attempt{
+			ID: a.ID.String(), Kind: string(a.Kind), StartedAt: a.StartedAt.UTC(), FinishedAt: a.FinishedAt, Result: a.Result, Evidence: a.Evidence,
+		})
+	}
+	for _, e := range c.Events {
+		out.Events = append(out.Events, Event{Seq: e.Seq, Kind: e.Kind, Actor: e.Actor, At: e.At.UTC(), Body: e.Body, Hash: e.Hash})
+	}
+}
+
+// Figures writes the numbers of an impact. One that is not known says so and is never 0.
+func (w Writer) Figures(i connector.Impact) []Figure {
+	out := []Figure{}
+	for _, f := range i.Figures {
+		out = append(out, w.figure(f))
+	}
+	return out
+}
+
+func (w Writer) figure(f connector.Figure) Figure {
+	out := Figure{Name: f.Name, Label: w.Label("figure", f.Name), Shown: w.Texts.T("figure.unknown", nil)}
+	switch {
+	case f.Amount != nil:
+		out.Shown, out.Value = f.Amount.Format(w.Texts.Lang), f.Amount
+	case f.Percent != "":
+		out.Shown, out.Value = f.Percent+"%", f.Percent
+		if f.Rounded {
+			out.Shown = "≈ " + out.Shown
+		}
+	case f.Count != nil:
+		out.Shown, out.Value = w.Texts.T("figure.count", map[string]any{"n": *f.Count}), *f.Count
+	}
+	return out
+}
