@@ -6,6 +6,7 @@ import (
 
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/visible"
 )
 
 // perPage is how many campaigns one page of campaigns_find shows.
@@ -36,15 +37,10 @@ func (c *Connector) Find(ctx context.Context, _ actor.Actor, tool string, input 
 // pairs warns of live campaigns among those shown that could be taken for each other.
 func pairs(shown []campaign) []connector.Message {
 	var all []connector.Message
-	faces := make([]face, len(shown))
-	for i, c := range shown {
-		faces[i] = faceOf(c.Name)
-	}
 	for i, a := range shown {
 		for j := i + 1; j < len(shown) && a.live(); j++ {
 			b := shown[j]
-			near, _ := faces[i].resembles(faces[j])
-			if near && b.live() && len(all) < mostNamed {
+			if len(all) < mostNamed && b.live() && visible.Confusable(a.Name, b.Name) {
 				all = append(all, connector.Say("adbudget.find.lookalike", connector.Args{
 					"a": a.Name, "a_id": a.ID, "b": b.Name, "b_id": b.ID,
 				}))

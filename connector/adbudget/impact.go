@@ -69,9 +69,9 @@ func warnings(now campaign, after money.Amount, alike similarity) []connector.Wa
 			all = append(all, connector.Warning{Code: code, Args: args})
 		}
 	}
-	same := alike.confusable()
-	add(len(same.found) > 0, "confusable_name", connector.Args{"names": same.names(), "count": int64(len(same.found))})
-	add(len(alike.found) > 0, "lookalike", connector.Args{"names": alike.names(), "count": int64(len(alike.found))})
+	disguised := alike.disguised(now)
+	add(len(alike.found) > 0, "lookalike", connector.Args{"names": joinNames(alike.found), "count": int64(len(alike.found))})
+	add(len(disguised) > 0, "confusable_name", connector.Args{"names": joinNames(disguised), "count": int64(len(disguised))})
 	add(!alike.whole, "lookalikes_unchecked", connector.Args{"compared": int64(alike.compared)})
 	add(now.Budget.Minor == 0, "from_zero", connector.Args{"after": after})
 	add(now.Status == statusPaused, "paused_campaign", nil)

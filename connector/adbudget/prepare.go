@@ -93,9 +93,9 @@ func (a ask) nameNeeded(now campaign, alike similarity) error {
 	if len(alike.found) == 0 {
 		f.WithField("/expect_campaign_name", "adbudget.field.name_needed_unchecked", fault.Args{"compared": int64(alike.compared)})
 	} else {
-		f.WithField("/expect_campaign_name", "adbudget.field.name_needed", fault.Args{"names": alike.names(), "id": now.ID})
+		f.WithField("/expect_campaign_name", "adbudget.field.name_needed", fault.Args{"names": joinNames(alike.found), "id": now.ID})
 	}
-	return f.WithData(map[string]any{"lookalikes": shownAll(alike.campaigns())})
+	return f.WithData(map[string]any{"lookalikes": shownAll(alike.found)})
 }
 
 // shown is a campaign as data for machines.

@@ -1,0 +1,5 @@
+package adbudget_test
+
+import "encoding/json"
+
+func number(s string) json.Number { return json.Number(s) }
