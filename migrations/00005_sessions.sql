@@ -6,7 +6,6 @@ create table sessions (
   actor        jsonb not null,
   created_at   timestamptz not null default clock_timestamp(),
   last_seen_at timestamptz not null default clock_timestamp(),
-  idle_for     interval not null,
   expires_at   timestamptz not null
 );
 comment on table sessions is 'Browser sessions of the console. Only the hash of a session''s token is stored.';

@@ -327,4 +327,3 @@ func wantCode(t testing.TB, err error, want fault.Code) {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 }
-
