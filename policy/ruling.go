@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/actor"
 )
@@ -50,3 +53,12 @@ type Facts struct {
 
 // Strictness orders rulings: a change whose ruling becomes stricter after approval goes back for approval.
 func (v Verdict) Strictness() int { return map[Verdict]int{Allow: 0, Require: 1, Deny: 2}[v] }
+
+// String writes the requirement for people: "1 × ads-approvers, 2 × finance / legal".
+func (r Requirement) String() string {
+	parts := make([]string, 0, len(r))
+	for _, seats := range r {
+		parts = append(parts, strconv.Itoa(seats.Count)+" × "+strings.Join(seats.AnyOf, " / "))
+	}
+	return strings.Join(parts, ", ")
+}
