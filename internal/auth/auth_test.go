@@ -91,6 +91,7 @@ func TestVerifyRefuses(t *testing.T) {
 		"17 KiB":                         {good + strings.Repeat("A", 17<<10), "too_large"},
 		"signature of another key":       {other.sign(t, r.claims()), "signature"},
 		"payload changed":                {parts[0] + "." + forge(t, r.claims(set("sub", "kim@agency.example"))) + "." + parts[2], "signature"},
+		"signature spelled otherwise":    {good[:len(good)-1] + respell(good), "malformed"},
 		"signature empty":                {parts[0] + "." + parts[1] + ".", "signature"},
 		"unknown kid":                    {newSigner(t, "k9", "ES256").sign(t, r.claims()), "key"},
 		"kid is a path":                  {header(map[string]any{"kid": "../../dev/null"}), "key"},
@@ -158,6 +159,12 @@ func TestVerifyRefuses(t *testing.T) {
 			(&rig{t: t, verifier: r.verifier}).wantRefused(c.raw, c.cause)
 		})
 	}
+}
+
+// respell changes the bits of the last character that carry nothing: laxly decoded, it is the same signature.
+func respell(raw string) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	return string(alphabet[strings.IndexByte(alphabet, raw[len(raw)-1])|1])
 }
 
 // forge encodes claims that nobody signed.

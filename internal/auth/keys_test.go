@@ -134,7 +134,11 @@ func TestCallerThatHangsUpDoesNotStopTheFetch(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _ = r.verifier.Verify(gone, r.token())
-	<-r.server.asked
+	select {
+	case <-r.server.asked:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the issuer was not asked")
+	}
 	r.wantAccepted(r.token())
 	r.wantRequests(1)
 }
@@ -184,8 +188,12 @@ func TestCacheHonoursExpiryExactly(t *testing.T) {
 	a := r.wantAccepted(raw)
 	a.Scopes[0] = "everything" // a caller's change stays its own
 	r.clock.advance(40*time.Second - 1)
-	if got := r.wantAccepted(raw).Scopes[0]; got != "ads:read" {
-		t.Errorf("scope from the cache: got %q, want ads:read", got)
+	for range 2 {
+		a = r.wantAccepted(raw)
+		if got := a.Scopes[0]; got != "ads:read" {
+			t.Errorf("scope from the cache: got %q, want ads:read", got)
+		}
+		a.Scopes[0] = "everything"
 	}
 	r.clock.advance(1)
 	r.wantRefused(raw, "expired")
