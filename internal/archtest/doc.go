@@ -1,0 +1,3 @@
+// Package archtest holds the tests that keep the house in order: who may import whom, how long things may be, where time and
+// chance may come from, and that the two languages have the same texts. It has no code of its own.
+package archtest
