@@ -139,7 +139,7 @@ func moved(p connector.Plan, now connector.Reading) bool {
 // call is what the target is told. The names are for its log: authority comes from the service's own credentials.
 func (s *Service) call(c Change, item int) connector.Call {
 	p := c.Preview
-	call := connector.Call{Key: s.IdempotencyKey(p.Tenant, p.ID, item), OnBehalfOf: p.Requester.HumanName(), PreviewID: p.ID.String()}
+	call := connector.Call{Key: IdempotencyKey(s.Secret, p.Tenant, p.ID, item), OnBehalfOf: p.Requester.HumanName(), PreviewID: p.ID.String()}
 	if p.Requester.Kind != "human" {
 		call.Agent = p.Requester.Subject
 	}
@@ -153,8 +153,8 @@ func (s *Service) call(c Change, item int) connector.Call {
 
 // IdempotencyKey is constant for the life of a preview's item, so that even a restored database finds its effects at the
 // target. It reveals nothing about the preview.
-func (s *Service) IdempotencyKey(tenant string, id preview.ID, item int) string {
-	mac := hmac.New(sha256.New, s.Secret)
+func IdempotencyKey(secret []byte, tenant string, id preview.ID, item int) string {
+	mac := hmac.New(sha256.New, secret)
 	for _, part := range []string{tenant, id.String(), strconv.Itoa(item)} {
 		fmt.Fprintf(mac, "%d:%s", len(part), part)
 	}
