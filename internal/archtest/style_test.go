@@ -89,6 +89,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 // database or from its caller.
 var clocks = map[string]string{
 	"connector/connectortest/connectortest.go": "it is a test suite and measures a connector's deadline",
+	"internal/httpserve/body.go":               "a socket's deadline is on this process's clock",
 	"commit/send.go":                           "a send's deadline runs from the database's answer on this process's monotonic clock",
 }
 

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// MinSecret is how many bytes the deployment's secret must have.
+const MinSecret = 32
+
+// Unsafe is the word that allows a database without durability.
+const Unsafe = "development"
+
+// CheckServe refuses settings that production cannot run with. The error is Problems.
+func (s Settings) CheckServe() error {
+	var p Problems
+	p.need("CUTONCE_DATABASE_URL (or _FILE)", string(s.DatabaseURL), "which Postgres?")
+	p.need("CUTONCE_POLICY_DIR", s.PolicyDir, "who must agree to what? examples/policies/budgets.yaml explains the files")
+	p.need("CUTONCE_PUBLIC_URL", s.PublicURL, "by which address is the service reached?")
+	p.need("CUTONCE_ADS_URL", s.Ads.URL, "which ad platform?")
+	p.need("CUTONCE_ADS_TOKEN (or _FILE)", string(s.Ads.Token), "with which credential?")
+	p.need("CUTONCE_ADS_SYSTEM", s.Ads.System, "what is the platform's host and account called?")
+	p.need("CUTONCE_ISSUER_URL", s.Issuer.URL, "whose tokens are accepted?")
+	if len(s.Secret) < MinSecret {
+		p.add("CUTONCE_SECRET (or _FILE): %d bytes or more are needed, got %d; make one with: openssl rand -hex 32", MinSecret, len(s.Secret))
+	}
+	p = append(p, s.common()...)
+	return p.orNil()
+}
+
+// Check refuses settings that no command can run with. The error is Problems.
+func (s Settings) Check() error { return s.common().orNil() }
+
+func (s Settings) common() Problems {
+	var p Problems
+	if s.PublicURL != "" && !trustworthy(s.PublicURL) {
+		p.add("CUTONCE_PUBLIC_URL: https://host, without a path; plain http on loopback only")
+	}
+	if s.AllowUnsafe != "" && s.AllowUnsafe != Unsafe {
+		p.add("CUTONCE_ALLOW_UNSAFE_DATABASE: only the word %s is understood", Unsafe)
+	}
+	if s.DatabasePool < 1 || s.DatabasePool > 1000 {
+		p.add("CUTONCE_DATABASE_POOL: 1 to 1000")
+	}
+	p.address("CUTONCE_LISTEN", s.Listen)
+	if s.MetricsListen != Off {
+		p.address("CUTONCE_METRICS_LISTEN", s.MetricsListen)
+	}
+	if s.Secret != "" && len(s.Secret) < MinSecret && s.PublicURL == "" {
+		p.add("CUTONCE_SECRET: %d bytes or more are needed", MinSecret)
+	}
+	return append(p, s.Clock.check()...)
+}
+
+// Off turns a listener off.
+const Off = "off"
+
+// sendReserve is what a claim needs of its lease beside the send and its margin: two round trips to the database, and the
+// drift check.
+const sendReserve = 10 * time.Millisecond
+
+func (c Clock) check() Problems {
+	var p Problems
+	for name, d := range map[string]time.Duration{
+		"PREVIEW_TTL": c.PreviewTTL, "APPROVAL": c.Approval, "APPLY_WINDOW": c.ApplyWindow, "SEND": c.Send, "LEASE": c.Lease,
+		"SEND_MARGIN": c.SendMargin, "SETTLE": c.Settle, "SWEEP": c.Sweep, "PROBE_BASE": c.ProbeBase,
+	} {
+		if d <= 0 {
+			p.add("CUTONCE_CLOCK_%s: longer than nothing", name)
+		}
+	}
+	if c.Lease < c.Send+c.SendMargin+sendReserve {
+		p.add("CUTONCE_CLOCK_LEASE: longer than CUTONCE_CLOCK_SEND and CUTONCE_CLOCK_SEND_MARGIN together, or nothing can ever be sent")
+	}
+	if c.ApplyWindow > 24*time.Hour {
+		p.add("CUTONCE_CLOCK_APPLY_WINDOW: at most 24h")
+	}
+	if c.Sweep > 10*time.Second {
+		p.add("CUTONCE_CLOCK_SWEEP: at most 10s")
+	}
+	if c.ApplyWait > 50*time.Second {
+		p.add("CUTONCE_CLOCK_APPLY_WAIT: at most 50s, because clients give up after sixty")
+	}
+	return p
+}
+
+func (p *Problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
+
+func (p *Problems) need(name, value, why string) {
+	if value == "" {
+		p.add("%s: required: %s", name, why)
+	}
+}
+
+func (p *Problems) address(name, value string) {
+	if _, _, err := net.SplitHostPort(value); err != nil {
+		p.add("%s: host:port, such as 127.0.0.1:8780", name)
+	}
+}
+
+func (p Problems) orNil() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return p
+}
+
+// trustworthy reports whether a browser and a client may send secrets to this origin.
+func trustworthy(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && IsLoopback(u.Hostname())
+}
+
+// IsLoopback reports whether a host name or address is this machine's own.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

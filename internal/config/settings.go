@@ -1,0 +1,102 @@
+// Package config reads what a process is told by its environment.
+//
+// It promises that every variable is named CUTONCE_…, that an unknown or unreadable one refuses the start and is named, all
+// problems at once, and that what it prints of itself holds no secret. It decides nothing else: wiring turns Settings into
+// the parts of the service. Start at Load; the fields of Settings are the documentation (see Table).
+package config
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Prefix begins the name of every variable.
+const Prefix = "CUTONCE_"
+
+// Secret is a value that is never printed.
+type Secret string
+
+// String hides the value, but tells whether there is one.
+func (s Secret) String() string {
+	if s == "" {
+		return "not set"
+	}
+	return "set"
+}
+
+// GoString hides the value from %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText hides the value from JSON and logs.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Settings is all that a process can be told. The tags are the documentation: docs/configuration.md is rendered from them.
+type Settings struct {
+	DatabaseURL     Secret `env:"DATABASE_URL" doc:"Postgres, as postgres://user:password@host:port/database. A direct connection or a session pooler; the database must be cutonce's own. Required by serve and migrate, or its _FILE. The plain DATABASE_URL is never read."`
+	DatabaseURLFile string `env:"DATABASE_URL_FILE" doc:"A file that holds the URL instead."`
+	DatabasePool    int    `env:"DATABASE_POOL" default:"16" doc:"The most connections of one process; two more are kept for recording outcomes."`
+	Migrate         bool   `env:"MIGRATE" default:"true" doc:"Bring the schema up to date at start (replicas may do it at the same time). Set it to false to run cutonce migrate yourself, with another role; serve then refuses a schema that is behind."`
+	AllowUnsafe     string `env:"ALLOW_UNSAFE_DATABASE" doc:"A database that may forget an acknowledged commit (fsync, full_page_writes or synchronous_commit off) is refused, unless this is the word development."`
+
+	Listen        string        `env:"LISTEN" default:"127.0.0.1:8780" doc:"Where /mcp, /v1 and the console are served. Plain HTTP: put TLS in front of it."`
+	MetricsListen string        `env:"METRICS_LISTEN" default:"127.0.0.1:8781" doc:"Where /metrics is served, for Prometheus; off serves none. Never expose it."`
+	PublicURL     string        `env:"PUBLIC_URL" doc:"The address by which people and agents reach the service, such as https://cutonce.example. Plain http on loopback only. Required by serve."`
+	DrainFor      time.Duration `env:"DRAIN" default:"25s" doc:"How long a stop waits for requests and sends under way. What is cut off reads as unknown and is settled by evidence. Keep it longer than CUTONCE_CLOCK_SEND and shorter than what your supervisor allows."`
+	LogLevel      slog.Level    `env:"LOG_LEVEL" default:"INFO" doc:"DEBUG, INFO, WARN or ERROR. Logs are JSON lines on stderr."`
+
+	Secret     Secret `env:"SECRET" doc:"The deployment's secret, 32 bytes or more (openssl rand -hex 32), the same on every replica. Idempotency keys are made from it: changing it while changes are open blinds look-ups. Required by serve, or its _FILE."`
+	SecretFile string `env:"SECRET_FILE" doc:"A file that holds the secret instead."`
+	PolicyDir  string `env:"POLICY_DIR" doc:"A folder of policy files (*.yaml). Required by serve; cutonce dev brings an example."`
+
+	Audiences []string `env:"AUDIENCES" doc:"Which audiences a token may name, separated by commas. Default: the public URL, and the same with /mcp."`
+	Issuer    Issuer   `prefix:"ISSUER_" doc:"the identity provider whose tokens are accepted"`
+	Issuer2   Issuer   `prefix:"ISSUER2_" doc:"a second identity provider"`
+	Issuer3   Issuer   `prefix:"ISSUER3_" doc:"a third identity provider"`
+
+	Ads   Ads   `prefix:"ADS_" doc:"the ad platform whose budgets are changed"`
+	Clock Clock `prefix:"CLOCK_" doc:"clocks"`
+}
+
+// Issuer is one identity provider.
+type Issuer struct {
+	URL          string   `env:"URL" doc:"The exact iss claim of its tokens. https, or http on loopback. One issuer is required by serve."`
+	JWKSURL      string   `env:"JWKS_URL" doc:"Where its keys are; by default its metadata document tells."`
+	AgentClients []string `env:"AGENT_CLIENTS" doc:"OAuth clients whose tokens are always an agent's, separated by commas."`
+	HumanClients []string `env:"HUMAN_CLIENTS" doc:"If set, the only clients whose tokens may be a person's. Set it where clients may register themselves."`
+	Tenant       string   `env:"TENANT" doc:"The tenant of tokens that carry no tenant claim. If empty, the claim is required."`
+	Tenants      []string `env:"TENANTS" doc:"If set, the only tenants that this issuer may speak for."`
+	OnlyATJWT    bool     `env:"ONLY_AT_JWT" default:"false" doc:"Refuse tokens whose typ is not at+jwt (RFC 9068)."`
+	ClaimTenant  string   `env:"CLAIM_TENANT" default:"tenant" doc:"The claim that holds the tenant; a dotted path is followed."`
+	ClaimGroups  string   `env:"CLAIM_GROUPS" default:"groups" doc:"The claim that holds the groups."`
+	ClaimRoles   string   `env:"CLAIM_ROLES" default:"roles" doc:"The claim that holds the roles: requester, approver, operator, auditor, admin."`
+	ClaimOwner   string   `env:"CLAIM_OWNER" default:"owner" doc:"The claim that names the human who answers for an agent."`
+	ClaimClient  string   `env:"CLAIM_CLIENT" doc:"The claim that names the OAuth client. Default: client_id, else azp."`
+}
+
+// Ads is the ad platform's connector.
+type Ads struct {
+	URL            string        `env:"URL" doc:"Its API. Required by serve."`
+	Token          Secret        `env:"TOKEN" doc:"The service's own bearer credential there. Required by serve, or its _FILE."`
+	TokenFile      string        `env:"TOKEN_FILE" doc:"A file that holds the credential instead."`
+	System         string        `env:"SYSTEM" doc:"A name for host and account, such as ads.example/agency-jp. Locks and audit rest on it; never change it while changes are open. Required by serve."`
+	AllowPlainHTTP bool          `env:"ALLOW_PLAIN_HTTP" default:"false" doc:"Accept plain http beyond this machine. The credential travels with every call."`
+	HonoursKeys    bool          `env:"HONOURS_KEYS" default:"false" doc:"The platform remembers idempotency keys and answers a repeated one with its first answer. Claim it only if it is so."`
+	KeyRetention   time.Duration `env:"KEY_RETENTION" default:"24h" doc:"For how long it remembers them."`
+	NoLookup       bool          `env:"NO_LOOKUP" default:"false" doc:"The platform keeps no change history by request key: operators settle what is unknown."`
+	Settle         time.Duration `env:"SETTLE" default:"60s" doc:"How long after a send an empty history proves nothing."`
+	Sandbox        bool          `env:"SANDBOX" default:"false" doc:"Tests may change this account."`
+}
+
+// Clock are the clocks of a change. The database's clock applies them.
+type Clock struct {
+	PreviewTTL  time.Duration `env:"PREVIEW_TTL" default:"10m" doc:"From prepare to apply, or to the request for approval."`
+	Approval    time.Duration `env:"APPROVAL" default:"24h" doc:"From the request for approval to a decision."`
+	ApplyWindow time.Duration `env:"APPLY_WINDOW" default:"30m" doc:"From the last needed approval to apply; at most 24h."`
+	Send        time.Duration `env:"SEND" default:"15s" doc:"One outward call."`
+	Lease       time.Duration `env:"LEASE" default:"30s" doc:"How long applying may last before it reads as unknown. Longer than the send and its margin."`
+	SendMargin  time.Duration `env:"SEND_MARGIN" default:"1s" doc:"What must be left of the lease beyond the send deadline, or nothing is sent."`
+	Settle      time.Duration `env:"SETTLE" default:"60s" doc:"How long after a send absent proves nothing, where the connector says nothing of its own."`
+	Sweep       time.Duration `env:"SWEEP" default:"5s" doc:"How often lapsed changes are listed and probed; at most 10s."`
+	ProbeBase   time.Duration `env:"PROBE_BASE" default:"1s" doc:"The pause after the first probe that proved nothing; it doubles, up to five minutes."`
+	ApplyWait   time.Duration `env:"APPLY_WAIT" default:"20s" doc:"How long apply waits before it answers as things stand; at most 50s."`
+}

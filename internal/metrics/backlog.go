@@ -1,0 +1,92 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Backlog is what waits for people or for proof, in the whole database: every replica reports the same.
+type Backlog struct {
+	Pending, Unknown, NeedsOperator, Contradictions int
+	PendingAge, UnknownAge                          time.Duration
+}
+
+// Reader reads the backlog.
+type Reader func(context.Context) (Backlog, error)
+
+const (
+	// readFor bounds one reading, so that a scrape is never lost to a slow database.
+	readFor = 2 * time.Second
+	// freshFor spares the database where several scrapers come at once.
+	freshFor = 5 * time.Second
+)
+
+// backlog is read at scrapes. While the database does not answer, the last reading stands and its age tells.
+type backlog struct {
+	read  Reader
+	now   func() time.Time
+	descs map[string]*prometheus.Desc
+
+	mu   sync.Mutex
+	last Backlog
+	at   time.Time
+}
+
+func newBacklog(read Reader, now func() time.Time) *backlog {
+	b := &backlog{read: read, now: now, descs: map[string]*prometheus.Desc{}}
+	for name, help := range map[string]string{
+		"cutonce_pending":                "Changes that wait for a decision.",
+		"cutonce_pending_oldest_seconds": "How long the oldest of them has waited.",
+		"cutonce_unknown":                "Changes whose effect is not known.",
+		"cutonce_unknown_oldest_seconds": "How long ago the oldest of them was claimed.",
+		"cutonce_needs_operator":         "Unknown changes that were handed to operators.",
+		"cutonce_contradicted":           "Changes whose recorded outcome was contradicted by later proof. Each is an incident.",
+		"cutonce_backlog_age_seconds":    "How old the numbers above are; it grows while the database does not answer.",
+	} {
+		b.descs[name] = prometheus.NewDesc(name, help, nil, nil)
+	}
+	return b
+}
+
+// Describe implements prometheus.Collector.
+func (b *backlog) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range b.descs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector. Nothing is reported before the first reading has succeeded: a zero would say that
+// nothing is unknown.
+func (b *backlog) Collect(out chan<- prometheus.Metric) {
+	last, age, ok := b.current()
+	if !ok {
+		return
+	}
+	for name, value := range map[string]float64{
+		"cutonce_pending":                float64(last.Pending),
+		"cutonce_pending_oldest_seconds": last.PendingAge.Seconds(),
+		"cutonce_unknown":                float64(last.Unknown),
+		"cutonce_unknown_oldest_seconds": last.UnknownAge.Seconds(),
+		"cutonce_needs_operator":         float64(last.NeedsOperator),
+		"cutonce_contradicted":           float64(last.Contradictions),
+		"cutonce_backlog_age_seconds":    age.Seconds(),
+	} {
+		out <- prometheus.MustNewConstMetric(b.descs[name], prometheus.GaugeValue, value)
+	}
+}
+
+func (b *backlog) current() (last Backlog, age time.Duration, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.at.IsZero() || b.now().Sub(b.at) >= freshFor {
+		ctx, cancel := context.WithTimeout(context.Background(), readFor)
+		defer cancel()
+		if read, err := b.read(ctx); err == nil {
+			b.last, b.at = read, b.now()
+		}
+	}
+	return b.last, b.now().Sub(b.at), !b.at.IsZero()
+}
