@@ -209,7 +209,7 @@ func TestNotSentIsProved(t *testing.T) {
 		cfg     HTTPConfig
 	}{
 		"nothing listens":            {t.Context(), "http://" + closed.Addr().String(), HTTPConfig{}},
-		"no such host":               {t.Context(), "http://nowhere.invalid/", HTTPConfig{}},
+		"no such host":               {t.Context(), "http://nowhere.invalid/", HTTPConfig{Timeout: 2 * time.Second}},
 		"the proxy does not listen":  {t.Context(), plain.URL, HTTPConfig{Proxy: &url.URL{Scheme: "http", Host: closed.Addr().String()}}},
 		"given up before it began":   {over, plain.URL, HTTPConfig{}},
 		"certificate not trusted":    {t.Context(), untrusted.URL, HTTPConfig{}},

@@ -84,6 +84,7 @@ type Connector struct {
 	texts    fs.FS
 	action   connector.Action
 	find     connector.Find
+	likeness likeness
 }
 
 var (

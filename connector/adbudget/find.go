@@ -6,7 +6,6 @@ import (
 
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/actor"
-	"github.com/cutonce/cutonce/internal/visible"
 )
 
 // perPage is how many campaigns one page of campaigns_find shows.
@@ -30,17 +29,17 @@ func (c *Connector) Find(ctx context.Context, _ actor.Actor, tool string, input 
 			"owner": item.Owner, "status": item.Status,
 		})
 	}
-	page.Warnings = pairs(found.campaigns)
+	page.Warnings = c.pairs(found.campaigns)
 	return page, nil
 }
 
 // pairs warns of live campaigns among those shown that could be taken for each other.
-func pairs(shown []campaign) []connector.Message {
+func (c *Connector) pairs(shown []campaign) []connector.Message {
 	var all []connector.Message
 	for i, a := range shown {
 		for j := i + 1; j < len(shown) && a.live(); j++ {
 			b := shown[j]
-			if len(all) < mostNamed && b.live() && visible.Confusable(a.Name, b.Name) {
+			if len(all) < mostNamed && b.live() && c.likeness.confusable(a.Name, b.Name) {
 				all = append(all, connector.Say("adbudget.find.lookalike", connector.Args{
 					"a": a.Name, "a_id": a.ID, "b": b.Name, "b_id": b.ID,
 				}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/cutonce/cutonce/internal/visible"
 )
@@ -30,11 +31,37 @@ func (c *Connector) similar(ctx context.Context, now campaign) (similarity, erro
 			continue
 		}
 		s.others = append(s.others, other)
-		if visible.Confusable(now.Name, other.Name) {
+		if c.likeness.confusable(now.Name, other.Name) {
 			s.found = append(s.found, other)
 		}
 	}
 	return s, nil
+}
+
+// likeness remembers which names were found confusable. That is a fact about two texts alone, and finding it out again for
+// every campaign of an account is most of what a preview would cost. It is safe for concurrent use.
+type likeness struct {
+	mu    sync.Mutex
+	known map[[2]string]bool
+}
+
+// mostRemembered bounds the memory; a full one is emptied.
+const mostRemembered = 1 << 16
+
+func (l *likeness) confusable(a, b string) bool {
+	pair := [2]string{min(a, b), max(a, b)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	answer, ok := l.known[pair]
+	if ok {
+		return answer
+	}
+	if l.known == nil || len(l.known) >= mostRemembered {
+		l.known = map[[2]string]bool{}
+	}
+	answer = visible.Confusable(a, b)
+	l.known[pair] = answer
+	return answer
 }
 
 // needsName says that an ID alone is not enough: there is a neighbour, or it is not known that there is none.
