@@ -141,7 +141,10 @@ func testDescribe(t *testing.T, s Subject) {
 			t.Errorf("the rig has no call of %s", f.Name)
 		}
 	}
-	_, impact := b.prepare(t)
+	plan, impact := b.prepare(t)
+	for _, c := range plan.Changes {
+		keys = append(keys, "field_name."+c.Field)
+	}
 	keys = append(keys, impact.Summary.Key, impact.Reversal.Key)
 	for _, f := range impact.Figures {
 		keys = append(keys, "figure."+f.Name)
