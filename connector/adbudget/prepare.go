@@ -30,16 +30,18 @@ func (c *Connector) Prepare(ctx context.Context, _ actor.Actor, action string, i
 	if err != nil {
 		return fail(err)
 	}
+	// From here on the target is known, so the service can ask whether the caller may be told what is wrong with it.
+	read := connector.Plan{Target: c.target(now)}
 	alike, err := c.similar(ctx, now)
 	if err != nil {
-		return fail(err)
+		return read, connector.Impact{}, err
 	}
 	if err := want.against(now, alike); err != nil {
-		return fail(err)
+		return read, connector.Impact{}, err
 	}
 	plan, err := c.plan(now, want.budget)
 	if err != nil {
-		return fail(err)
+		return read, connector.Impact{}, err
 	}
 	return plan, measure(now, want.budget, alike), nil
 }
