@@ -5,7 +5,7 @@ import (
 
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/connector/adbudget"
-		"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/internal/target"
 )
 
