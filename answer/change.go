@@ -59,7 +59,7 @@ func (w Writer) approval(p preview.Preview) *Approval {
 		return nil
 	}
 	a := &Approval{
-		Needs: seats(p.Ruling.Needs), Votes: []Vote{}, Justification: p.Justification, EndedBy: p.EndedBy, EndReason: p.EndReason,
+		Needs: SeatsOf(p.Ruling.Needs), Votes: []Vote{}, Justification: p.Justification, EndedBy: p.EndedBy, EndReason: p.EndReason,
 	}
 	for _, v := range p.Votes {
 		if v.Round == p.Round {

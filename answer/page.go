@@ -16,7 +16,7 @@ type Changes struct {
 
 // Changes writes one page of a list, and says whether it was cut.
 func (w Writer) Changes(list []commit.Change, cursor string) Changes {
-	out := Changes{Message: w.counted(len(list), -1, cursor), Items: make([]Change, 0, len(list)), NextCursor: cursor, Next: string(fault.NextNone)}
+	out := Changes{Message: w.Counted(len(list), -1, cursor), Items: make([]Change, 0, len(list)), NextCursor: cursor, Next: string(fault.NextNone)}
 	for _, c := range list {
 		out.Items = append(out.Items, w.Change(c))
 	}
@@ -25,7 +25,7 @@ func (w Writer) Changes(list []commit.Change, cursor string) Changes {
 
 // Found writes one page of a find tool, and says how much of all that matches it is.
 func (w Writer) Found(p connector.Page) Found {
-	out := Found{Message: w.counted(len(p.Items), p.Total, p.NextCursor), Items: p.Items, NextCursor: p.NextCursor, Next: string(fault.NextNone)}
+	out := Found{Message: w.Counted(len(p.Items), p.Total, p.NextCursor), Items: p.Items, NextCursor: p.NextCursor, Next: string(fault.NextNone)}
 	if len(p.Items) == 0 {
 		out.Items, out.Next = []map[string]any{}, string(fault.NextFixInput)
 	}
@@ -39,8 +39,8 @@ func (w Writer) Found(p connector.Page) Found {
 	return out
 }
 
-// counted says how many are shown, of how many (-1 if nobody has counted), and that there are more.
-func (w Writer) counted(shown, total int, cursor string) string {
+// Counted says how many are shown, of how many (-1 if nobody has counted), and that there are more.
+func (w Writer) Counted(shown, total int, cursor string) string {
 	said := w.Texts.T("list.shown", map[string]any{"shown": shown})
 	switch {
 	case shown == 0:

@@ -229,7 +229,8 @@ func (w Writer) Label(kind, name string) string {
 	return name
 }
 
-func seats(r policy.Requirement) []Seats {
+// SeatsOf writes a requirement, or what is missing of it.
+func SeatsOf(r policy.Requirement) []Seats {
 	out := make([]Seats, 0, len(r))
 	for _, s := range r {
 		out = append(out, Seats{AnyOf: s.AnyOf, Count: s.Count})
