@@ -31,7 +31,10 @@ const retries = 8
 // conflict, except that a rejection before the claim is always heard (veto). Faults: not_found, forbidden, digest_mismatch,
 // expired, conflict, in_progress, invalid_input. When an error is returned, nothing was recorded.
 func (s *Service) Decide(ctx context.Context, who actor.Actor, id preview.ID, d Decision) (preview.Preview, error) {
-	if err := checkText("/reason", d.Reason, leastFor(d)); err != nil {
+	if who.Kind != actor.Human {
+		return preview.Preview{}, humansOnly()
+	}
+	if err := preview.CheckText("/reason", d.Reason, leastFor(d), maxText); err != nil {
 		return preview.Preview{}, err
 	}
 	for range retries {
@@ -65,7 +68,7 @@ func (s *Service) after(ctx context.Context, who actor.Actor, p preview.Preview,
 
 // decide makes one attempt. done is false if another change of the preview came first.
 func (s *Service) decide(ctx context.Context, who actor.Actor, p preview.Preview, now time.Time, d Decision) (done bool, err error) {
-	if who.Kind == actor.Human && !preview.MayRead(who, p) {
+	if !preview.MayRead(who, p) {
 		return false, fault.New(fault.NotFound, nil)
 	}
 	if err := whyNot(who, p); err != nil {
@@ -92,7 +95,7 @@ func whyNot(who actor.Actor, p preview.Preview) error {
 	forbid := func(key string, args fault.Args) error { return fault.New(fault.Forbidden, args).WithKey(key) }
 	switch {
 	case who.Kind != actor.Human:
-		return forbid("fault.forbidden.humans_only", nil)
+		return humansOnly()
 	case p.Requester.Involves(who.Person()):
 		return forbid("fault.forbidden.own_change", nil)
 	case len(p.Ruling.Needs) == 0:
@@ -101,6 +104,10 @@ func whyNot(who actor.Actor, p preview.Preview) error {
 		return forbid("fault.forbidden.no_seat", fault.Args{"groups": groupsOf(p)})
 	}
 	return nil
+}
+
+func humansOnly() error {
+	return fault.New(fault.Forbidden, nil).WithKey("fault.forbidden.humans_only")
 }
 
 func groupsOf(p preview.Preview) string {
@@ -147,6 +154,7 @@ func (s *Service) record(who actor.Actor, p preview.Preview, d Decision) Recorde
 	r := RecordedDecision{
 		Tenant: p.Tenant, ID: p.ID, Revision: p.Revision, Digest: d.Digest, Vote: vote, By: who,
 		From: p.State, Next: p.State, LiveFor: s.clocks(p).ApplyWindow, Missing: verdict.Missing,
+		Action: p.Action,
 	}
 	switch {
 	case verdict.Vetoed:

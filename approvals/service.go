@@ -7,7 +7,6 @@ package approvals
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/cutonce/cutonce/connector"
@@ -50,6 +49,8 @@ type RecordedDecision struct {
 	// LiveFor is the apply window, used when Next is approved.
 	LiveFor time.Duration
 	Missing policy.Requirement
+	// Action is for those who count decisions; it is not stored.
+	Action string
 }
 
 // Ruler is the policy that rules at apply.
@@ -87,7 +88,7 @@ func (s *Service) Request(ctx context.Context, who actor.Actor, id preview.ID, j
 	if err := s.mayWrite(who, p); err != nil {
 		return p, err
 	}
-	if err := checkText("/justification", justification, 0); err != nil {
+	if err := preview.CheckText("/justification", justification, 0, maxText); err != nil {
 		return p, err
 	}
 	if p.State != preview.NeedsApproval {
@@ -112,19 +113,6 @@ func (s *Service) clocks(p preview.Preview) connector.Clocks {
 	return action.Clocks.Or(s.Clocks)
 }
 
-func checkText(path, text string, least int) error {
-	n := len([]rune(strings.TrimSpace(text)))
-	switch {
-	case n < least:
-		return fault.New(fault.InvalidInput, nil).WithField(path, "field.too_short", fault.Args{"least": least})
-	case n > maxText:
-		return fault.New(fault.InvalidInput, nil).WithField(path, "field.too_long", fault.Args{"most": maxText})
-	case strings.ContainsRune(text, 0):
-		return fault.New(fault.InvalidInput, nil).WithField(path, "field.hidden_characters", fault.Args{"text": "⟨U+0000⟩"})
-	}
-	return nil
-}
-
 // Item is one change of the queue, with what this person may do about it.
 type Item struct {
 	Preview preview.Preview
@@ -136,7 +124,7 @@ type Item struct {
 // Queue lists what waits for a decision. Every person of the tenant with a reviewing role or a seat may read it.
 func (s *Service) Queue(ctx context.Context, who actor.Actor, page Page) ([]Item, string, time.Time, error) {
 	if who.Kind != actor.Human {
-		return nil, "", time.Time{}, fault.New(fault.Forbidden, nil).WithKey("fault.forbidden.humans_only")
+		return nil, "", time.Time{}, humansOnly()
 	}
 	previews, next, now, err := s.Store.Queue(ctx, who.Tenant, page)
 	if err != nil {
@@ -167,7 +155,8 @@ func (s *Service) Standing(p preview.Preview) (preview.Standing, policy.Ruling) 
 	case policy.Deny:
 		return preview.DeniedNow, now
 	}
-	if Quorum(now.Needs, current(p)).Met {
+	// A requirement that names nobody is met by nobody.
+	if len(now.Needs) > 0 && Quorum(now.Needs, current(p)).Met {
 		return preview.Stands, now
 	}
 	return preview.NeedsMore, now

@@ -147,7 +147,10 @@ func staleAction() error {
 // claim authorises (contract §7, step 1), claims (step 2) and hands over to the sender.
 func (s *Service) claim(ctx context.Context, who actor.Actor, c Change, epochs Epochs, wait time.Duration) (Change, error) {
 	action, err := s.authorize(ctx, who, c, epochs)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotClaimed):
+		return s.afterLostClaim(ctx, c, wait)
+	case err != nil:
 		return s.reload(ctx, c, err)
 	}
 	cl := Claim{
@@ -203,8 +206,12 @@ func (s *Service) standing(ctx context.Context, c Change, action connector.Regis
 	case preview.DeniedNow:
 		return fault.New(fault.PolicyDenied, fault.Args{"rule": ruling.Rule})
 	}
-	if _, err := s.Store.SendBack(ctx, c.Preview.Tenant, c.Preview.ID, ruling, s.clocks(action).PreviewTTL); err != nil {
+	back, err := s.Store.SendBack(ctx, c.Preview.Tenant, c.Preview.ID, ruling, s.clocks(action).PreviewTTL)
+	switch {
+	case err != nil:
 		return fmt.Errorf("sending the change back for approval: %w", err)
+	case !back:
+		return ErrNotClaimed // somebody else moved it first: its status says what became of it
 	}
 	return fault.New(fault.ApprovalRequired, nil).WithKey("fault.approval_required.tightened")
 }

@@ -185,8 +185,8 @@ type Store interface {
 	// NextProbes lists unknown executions whose next probe is due.
 	NextProbes(ctx context.Context, limit int) ([]Key, error)
 	// BeginProbe makes a probe the current attempt of an unknown execution. ok is false when another worker has it or it is
-	// settled.
-	BeginProbe(ctx context.Context, k Key, attempt uuid.UUID, kind AttemptKind, holdFor time.Duration) (ok bool, err error)
+	// settled. A replay puts off the moment from which "absent" proves something, to settleFor after holdFor.
+	BeginProbe(ctx context.Context, k Key, attempt uuid.UUID, kind AttemptKind, holdFor, settleFor time.Duration) (ok bool, err error)
 	// Resolve records an operator's statement. moved is false if the state did not allow it.
 	Resolve(ctx context.Context, r Resolution) (moved bool, err error)
 	// List lists changes of a tenant, the newest first.

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/cutonce/cutonce/connector"
 )
 
 const (
-	sweepBatch = 100
+	sweepBatch   = 100
+	probesAtOnce = 8
 	// patience is how many probes without proof are made before the outcome is handed to operators. Probing goes on after
 	// that, slowly: nothing is a dead end.
 	patience = 6
@@ -26,21 +28,30 @@ type Reconciler struct {
 	Every time.Duration
 }
 
-// Run sweeps until ctx ends.
+// Run sweeps until ctx ends. Marking what lapsed and probing run side by side: a target that does not answer must not delay
+// the moment at which an operator sees a lapsed lease.
 func (r Reconciler) Run(ctx context.Context) error {
 	every := r.Every
 	if every == 0 {
 		every = 5 * time.Second
 	}
+	var loops sync.WaitGroup
+	loops.Go(func() { r.loop(ctx, every, r.Service.markLapsed) })
+	loops.Go(func() { r.loop(ctx, every, r.Service.probeDue) })
+	loops.Wait()
+	return nil
+}
+
+func (r Reconciler) loop(ctx context.Context, every time.Duration, pass func(context.Context) error) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		if err := r.Service.Sweep(ctx); err != nil && ctx.Err() == nil {
+		if err := pass(ctx); err != nil && ctx.Err() == nil {
 			r.Service.Log.WarnContext(ctx, "a sweep failed; the next one tries again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-ticker.C:
 		}
 	}
@@ -48,22 +59,44 @@ func (r Reconciler) Run(ctx context.Context) error {
 
 // Sweep makes one pass: lapsed leases are marked, due probes are made.
 func (s *Service) Sweep(ctx context.Context) error {
-	if _, err := s.Store.MarkLapsed(ctx, sweepBatch); err != nil {
-		return fmt.Errorf("marking what lapsed: %w", err)
+	if err := s.markLapsed(ctx); err != nil {
+		return err
 	}
+	return s.probeDue(ctx)
+}
+
+func (s *Service) markLapsed(ctx context.Context) error {
+	for {
+		n, err := s.Store.MarkLapsed(ctx, sweepBatch)
+		if err != nil {
+			return fmt.Errorf("marking what lapsed: %w", err)
+		}
+		if n < sweepBatch {
+			return nil
+		}
+	}
+}
+
+// probeDue makes the probes that are due, a few at a time: each is bounded by the send deadline.
+func (s *Service) probeDue(ctx context.Context) error {
 	keys, err := s.Store.NextProbes(ctx, sweepBatch)
 	if err != nil {
 		return fmt.Errorf("listing due probes: %w", err)
 	}
-	var failed []error
-	for _, k := range keys {
+	failed := make([]error, len(keys))
+	places := make(chan struct{}, probesAtOnce)
+	var probes sync.WaitGroup
+	for i, k := range keys {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := s.probe(ctx, k); err != nil {
-			failed = append(failed, err)
-		}
+		places <- struct{}{}
+		probes.Go(func() {
+			defer func() { <-places }()
+			failed[i] = s.probe(ctx, k)
+		})
 	}
+	probes.Wait()
 	return errors.Join(failed...)
 }
 
@@ -85,7 +118,7 @@ func (s *Service) probe(ctx context.Context, k Key) error {
 	clocks := s.clocks(action)
 	kind := s.probeKind(c, e, action, epochs)
 	attempt := newAttemptID()
-	ok, err = s.Store.BeginProbe(ctx, k, attempt, kind, clocks.SendFor+s.SendMargin)
+	ok, err = s.Store.BeginProbe(ctx, k, attempt, kind, clocks.SendFor+s.SendMargin, clocks.SettleFor)
 	if err != nil || !ok {
 		return err
 	}
@@ -155,11 +188,11 @@ func (s *Service) replay(
 		return r
 	}
 	check, err := s.Store.CheckLease(ctx, k, r.Attempt, reading.Version, clocks.SettleFor)
-	if err != nil || !check.Current {
-		r.Evidence = map[string]any{"cause": "the probe had passed to another worker: not replayed"}
+	if err != nil || !check.Current || check.Left <= s.SendMargin {
+		r.Evidence = map[string]any{"cause": "the probe's time was over or another worker's: not replayed"}
 		return r
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(clocks.SendFor, check.Left))
+	ctx, cancel := context.WithTimeout(ctx, min(clocks.SendFor, check.Left-s.SendMargin))
 	defer cancel()
 	receipt, err := s.guarded(func() (connector.Receipt, error) { return a.Connector.Execute(ctx, c.Preview.Plan, s.call(c, k.Item)) })
 	if err == nil {

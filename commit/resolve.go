@@ -2,7 +2,6 @@ package commit
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,6 +29,7 @@ const (
 // statement changes nothing; a contradictory one is a conflict that names the first. "Not applied" is heard only once a late
 // effect is no longer to be expected (contract §3). Faults: not_found, forbidden, invalid_input, conflict.
 func (s *Service) Resolve(ctx context.Context, r Resolution) (Change, error) {
+	r.Tenant = r.By.Tenant
 	c, err := s.forOperator(ctx, r.By, r.ID)
 	if err != nil {
 		return Change{}, err
@@ -68,18 +68,14 @@ func (s *Service) Resolve(ctx context.Context, r Resolution) (Change, error) {
 }
 
 func checkStatements(r Resolution) error {
-	f := fault.New(fault.InvalidInput, nil)
+	all := fault.New(fault.InvalidInput, nil)
 	for _, x := range []struct{ path, text string }{{"/reason", r.Reason}, {"/evidence", r.Evidence}} {
-		n := len([]rune(strings.TrimSpace(x.text)))
-		switch {
-		case n < leastStatement:
-			f.WithField(x.path, "field.too_short", fault.Args{"least": leastStatement})
-		case n > mostStatement:
-			f.WithField(x.path, "field.too_long", fault.Args{"most": mostStatement})
+		if err := preview.CheckText(x.path, x.text, leastStatement, mostStatement); err != nil {
+			all.Fields = append(all.Fields, fault.From(err).Fields...)
 		}
 	}
-	if len(f.Fields) > 0 {
-		return f
+	if len(all.Fields) > 0 {
+		return all
 	}
 	return nil
 }

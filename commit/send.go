@@ -25,12 +25,9 @@ func (s *Service) sendAndWait(
 	s.running.Go(func() { done <- s.send(s.base, c, cl, action) })
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	var refusal error
+	class := connector.ClassUnknown
 	select {
-	case class := <-done:
-		if class == connector.ClassNotSent {
-			refusal = fault.New(fault.TargetUnavailable, nil)
-		}
+	case class = <-done:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -38,7 +35,11 @@ func (s *Service) sendAndWait(
 	if err != nil {
 		return c, fmt.Errorf("reading the outcome: %w", err)
 	}
-	return fresh, refusal
+	// "Try again" is true only where there is something to apply again; after the lease the status says the rest.
+	if class == connector.ClassNotSent && fresh.Status == StatusApproved {
+		return fresh, fault.New(fault.TargetUnavailable, nil)
+	}
+	return fresh, nil
 }
 
 // send is one claimed attempt from the drift check to the record. It returns what the attempt proved.
@@ -91,6 +92,9 @@ func (s *Service) execute(ctx context.Context, c Change, cl Claim, action connec
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	s.Stop("before-send")
+	if err := ctx.Err(); err != nil {
+		return r.notSent("the time to send was over", err)
+	}
 	started := time.Now()
 	receipt, err := s.guarded(func() (connector.Receipt, error) {
 		return action.Connector.Execute(ctx, c.Preview.Plan, s.call(c, cl.Item))

@@ -113,7 +113,7 @@ begin
      or new.idempotency_key is distinct from old.idempotency_key or new.reverts is distinct from old.reverts then
     raise exception 'what was shown cannot be changed' using errcode = 'CU002';
   end if;
-  if new.audit_seq <= old.audit_seq then
+  if new.audit_seq <> old.audit_seq + 1 then
     raise exception 'a preview changes only together with its audit event' using errcode = 'CU003';
   end if;
   if new.state <> old.state and not exists (
@@ -140,11 +140,15 @@ create trigger guard_new before insert on previews for each row execute function
 create function guard_decision() returns trigger language plpgsql as $$
 declare p record;
 begin
-  select tenant_id, requester_person, digest into p from previews where id = new.preview_id;
+  select tenant_id, requester_person, requester, digest into p from previews where id = new.preview_id;
   if p.tenant_id <> new.tenant_id or p.digest <> new.digest then
     raise exception 'a decision is bound to its tenant and to the digest that was shown' using errcode = 'CU005';
   end if;
-  if lower(p.requester_person) = lower(new.person) then
+  -- Neither the requester, nor the human an agent acts for, nor its owner.
+  if lower(new.person) in (lower(p.requester_person),
+      lower((p.requester ->> 'issuer') || '#' || (p.requester ->> 'subject')),
+      lower((p.requester ->> 'issuer') || '#' || (p.requester ->> 'for')),
+      lower((p.requester ->> 'issuer') || '#' || (p.requester ->> 'owner'))) then
     raise exception 'nobody decides on their own change' using errcode = 'CU006';
   end if;
   return new;

@@ -89,14 +89,34 @@ create trigger no_truncate before truncate on attempts for each statement execut
 create function guard_new_execution() returns trigger language plpgsql as $$
 begin
   if new.state <> 'applying' or not exists (
-    select from previews p where p.id = new.preview_id and p.tenant_id = new.tenant_id and p.state = 'claimed') then
-    raise exception 'only a claimed preview is executed' using errcode = 'CU004';
+    select from previews p where p.id = new.preview_id and p.tenant_id = new.tenant_id and p.state = 'claimed'
+      and p.xmin = pg_current_xact_id()::xid) then
+    raise exception 'only a preview that is claimed now is executed' using errcode = 'CU004';
   end if;
   return new;
 end $$;
 -- +goose StatementEnd
 create constraint trigger guard_new after insert on executions deferrable initially deferred
   for each row execute function guard_new_execution();
+
+-- No execution moves without an event: the transaction that moves it also changes its preview, which takes its event with it.
+-- A send that starts again does so under a claim.
+-- +goose StatementBegin
+create function guard_move() returns trigger language plpgsql as $$
+declare p record;
+begin
+  select state, xmin into p from previews where id = new.preview_id;
+  if p.xmin <> pg_current_xact_id()::xid then
+    raise exception 'an execution changes only together with its audit event' using errcode = 'CU003';
+  end if;
+  if new.state = 'applying' and p.state <> 'claimed' then
+    raise exception 'only a claimed preview is executed' using errcode = 'CU004';
+  end if;
+  return null;
+end $$;
+-- +goose StatementEnd
+create constraint trigger guard_move after update on executions deferrable initially deferred
+  for each row when (old.state <> new.state) execute function guard_move();
 
 -- A claim that would strand its preview (claimed, with nothing applying) does not commit.
 -- +goose StatementBegin
@@ -111,6 +131,19 @@ end $$;
 create constraint trigger guard_claim after update on previews deferrable initially deferred
   for each row when (old.state = 'approved' and new.state = 'claimed') execute function guard_claim();
 
+-- A claim is given back only where nothing left.
+-- +goose StatementBegin
+create function guard_unclaim() returns trigger language plpgsql as $$
+begin
+  if exists (select from executions e where e.preview_id = new.id and e.state <> 'not_sent') then
+    raise exception 'only a send that never left gives a claim back' using errcode = 'CU004';
+  end if;
+  return null;
+end $$;
+-- +goose StatementEnd
+create constraint trigger guard_unclaim after update on previews deferrable initially deferred
+  for each row when (old.state = 'claimed' and new.state = 'approved') execute function guard_unclaim();
+
 -- +goose StatementBegin
 create function guard_attempt() returns trigger language plpgsql as $$
 begin
@@ -118,8 +151,8 @@ begin
      (old.id, old.preview_id, old.item, old.tenant_id, old.kind, old.started_at) then
     raise exception 'an attempt keeps what it was' using errcode = 'CU002';
   end if;
-  if old.result in ('applied', 'found') and new.result is distinct from old.result then
-    raise exception 'proof of an effect stays on record' using errcode = 'CU007';
+  if old.result is not null and new is distinct from old then
+    raise exception 'the result of an attempt is written once' using errcode = 'CU007';
   end if;
   return new;
 end $$;
@@ -131,4 +164,5 @@ alter table executions drop constraint executions_current_attempt;
 drop table attempts;
 drop table executions;
 drop trigger guard_claim on previews;
-drop function guard_claim, guard_execution, guard_new_execution, guard_attempt;
+drop trigger guard_unclaim on previews;
+drop function guard_claim, guard_unclaim, guard_execution, guard_new_execution, guard_move, guard_attempt;

@@ -42,6 +42,9 @@ func (s *Service) Prepare(ctx context.Context, who actor.Actor, r Request) (Prep
 	if err := RequireScopes(who, action.Scopes...); err != nil {
 		return Prepared{}, err
 	}
+	if err := CheckText("/idempotency_key", r.Key, 0, maxKey); err != nil {
+		return Prepared{}, err
+	}
 	input, err := s.read(r.Action, r.Input)
 	if err != nil {
 		return Prepared{}, err
@@ -87,9 +90,9 @@ func (s *Service) prepareNew(
 	return Prepared{Preview: p}, nil
 }
 
-// unmoved reports whether an open preview still shows the target as it is.
+// unmoved reports whether an open preview still shows the target as it is, and undoes what this one would.
 func unmoved(open Preview, now Content) bool {
-	return open.Plan.Version == now.Plan.Version && open.Plan.Target.Key() == now.Plan.Target.Key()
+	return open.Reverts == now.Reverts && open.Plan.Version == now.Plan.Version && open.Plan.Target.Key() == now.Plan.Target.Key()
 }
 
 // replayed answers a repeated call. The same key with another input is refused before anything else is said.

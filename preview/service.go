@@ -119,6 +119,11 @@ func (s *Service) Find(ctx context.Context, who actor.Actor, tool string, raw []
 	return page, nil
 }
 
+const (
+	maxKey    = 255
+	maxReason = 2000
+)
+
 // Cancel withdraws a change that has not been claimed. Only its requester may, or the human it was asked for. Canceling
 // twice is the same cancel. After the claim it loses, and says that the change is being applied.
 func (s *Service) Cancel(ctx context.Context, who actor.Actor, id ID, reason string) (Preview, error) {
@@ -128,6 +133,9 @@ func (s *Service) Cancel(ctx context.Context, who actor.Actor, id ID, reason str
 	}
 	if !Owns(who, p) {
 		return Preview{}, fault.New(fault.NotFound, nil)
+	}
+	if err := CheckText("/reason", reason, 0, maxReason); err != nil {
+		return p, err
 	}
 	p, moved, err := s.Store.Cancel(ctx, Move{Tenant: who.Tenant, ID: id, By: who, Reason: reason})
 	switch {

@@ -69,6 +69,9 @@ func (s *Store) ClaimApproved(ctx context.Context, c commit.Claim) error {
 	switch {
 	case violates(err, "executions_target_lock"):
 		return commit.ErrTargetBusy
+	case violates(err, "executions_pkey"):
+		// Another claim came and its send never left, all while this one waited for the row: its execution was not to be seen.
+		return commit.ErrNotClaimed
 	case errors.Is(err, commit.ErrInDoubt):
 		return err
 	case err != nil:
@@ -116,24 +119,30 @@ func (s *Store) pipeline(ctx context.Context, pool *pgxpool.Pool, queue func(*pg
 	return nil
 }
 
+// sqlLockPreview is a statement of its own where the next one must see what the holder of the row before it has written:
+// within one statement, rows that the holder inserted stay invisible after the wait.
+const sqlLockPreview = `
+select set_config('synchronous_commit', 'on', true) from previews where id = @id and tenant_id = @tenant for update`
+
 const sqlConfirm = `
-with l as materialized (
-  select id from previews where id = @id and tenant_id = @tenant and state = 'claimed' for update
+with ok as materialized (
+  select preview_id, item, clock_timestamp() as now from executions
+  where preview_id = @id and item = @item and tenant_id = @tenant and current_attempt = @attempt and state = 'applying'
 ), u as (
-  update executions e set claimed_by = e.claimed_by from l
-  where e.preview_id = l.id and e.item = @item and e.current_attempt = @attempt and e.state = 'applying'
-    and e.lease_until > clock_timestamp()
+  update executions e set claimed_by = e.claimed_by from ok
+  where e.preview_id = ok.preview_id and e.item = ok.item and e.lease_until > ok.now
   returning e.lease_until
 )
 select exists (select from u)`
 
 // ConfirmClaim makes a second write whose own commit is synchronous: once it is acknowledged, the claim before it in the log
-// is durable too.
+// is durable too. It waits for a claim that the server is still working on.
 func (s *Store) ConfirmClaim(ctx context.Context, k commit.Key, attempt uuid.UUID) error {
 	var held bool
+	args := pgx.NamedArgs{"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt}
 	err := s.pipeline(ctx, s.reserve, func(b *pgx.Batch) {
-		b.Queue(sqlClaimGuard)
-		b.Queue(sqlConfirm, pgx.NamedArgs{"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt})
+		b.Queue(sqlLockPreview, args)
+		b.Queue(sqlConfirm, args)
 	}, func(r pgx.BatchResults) error {
 		if _, err := r.Exec(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -30,7 +31,41 @@ func jsonb(value any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing a JSON column: %w", err)
 	}
-	return raw, nil
+	return withoutNUL(raw), nil
+}
+
+// withoutNUL replaces escaped NULs, the one character of JSON that a jsonb column refuses, by U+FFFD. A target's words may
+// hold it.
+func withoutNUL(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte(`\u0000`)) {
+		return raw
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		switch {
+		case raw[i] != '\\':
+			out = append(out, raw[i])
+		case bytes.HasPrefix(raw[i:], []byte(`\u0000`)):
+			out = append(out, `\ufffd`...)
+			i += len(`\u0000`) - 1
+		default:
+			out = append(out, raw[i], raw[i+1])
+			i++
+		}
+	}
+	return out
+}
+
+// evidenceOf writes what a connector gave as proof. Evidence that cannot be written is replaced by the reason: no outcome is
+// lost to its evidence.
+func evidenceOf(value map[string]any) map[string]any {
+	if value == nil {
+		return map[string]any{}
+	}
+	if _, err := json.Marshal(value); err != nil {
+		return map[string]any{"unwritable": err.Error()}
+	}
+	return value
 }
 
 // Cursors are opaque to callers: the last row's place in the order, in base64.

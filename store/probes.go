@@ -86,7 +86,8 @@ func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Key, error)
 }
 
 // sqlBeginProbe makes the probe the current attempt, which fences off the sender before it: a sender that wakes up later
-// finds that its attempt is not current and sends nothing.
+// finds that its attempt is not current and sends nothing. A replay can cause the effect as a send can, so "absent" has to
+// wait for it as for a send.
 const sqlBeginProbe = `
 with l as materialized (
   select id from previews where id = @id and tenant_id = @tenant for update
@@ -95,7 +96,9 @@ with l as materialized (
   where e.state = 'unknown' and (e.probe_until is null or e.probe_until <= clock_timestamp())
   for update of e
 ), x as (
-  update executions e set current_attempt = @attempt, probe_until = ok.now + @hold_for::interval
+  update executions e set current_attempt = @attempt, probe_until = ok.now + @hold_for::interval,
+    settle_at = case when @kind = 'replay' then greatest(e.settle_at, ok.now + @hold_for::interval + @settle_for::interval)
+      else e.settle_at end
   from ok where e.preview_id = ok.id and e.item = ok.item
 ), a as (
   insert into attempts (id, preview_id, item, tenant_id, kind, started_at) select @attempt, id, item, tenant_id, @kind, now from ok
@@ -103,9 +106,12 @@ with l as materialized (
 select exists (select from ok)`
 
 // BeginProbe takes an unknown execution for one probe. See commit.Store.
-func (s *Store) BeginProbe(ctx context.Context, k commit.Key, attempt uuid.UUID, kind commit.AttemptKind, holdFor time.Duration) (bool, error) {
+func (s *Store) BeginProbe(
+	ctx context.Context, k commit.Key, attempt uuid.UUID, kind commit.AttemptKind, holdFor, settleFor time.Duration,
+) (bool, error) {
 	ok, err := s.move(ctx, sqlBeginProbe, pgx.NamedArgs{
 		"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt, "kind": string(kind), "hold_for": holdFor,
+		"settle_for": settleFor,
 	})
 	if err != nil {
 		return false, fmt.Errorf("beginning a probe: %w", err)

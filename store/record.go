@@ -13,7 +13,8 @@ import (
 
 // sqlRecord writes what one attempt proved. The order of the cases is contract §3: proof of the effect always counts, even
 // late; proof that nothing left counts unless a replay may have caused the effect since; everything else counts only for
-// the attempt that is still current. A result that is already recorded changes nothing.
+// the attempt that is still current. A result that is already recorded changes nothing. sqlLockPreview goes before it, so that
+// a replay which began meanwhile is seen.
 const sqlRecord = `
 with l as materialized (
   select id from previews where id = @id and tenant_id = @tenant for update
@@ -80,7 +81,7 @@ func (s *Store) RecordResult(ctx context.Context, r commit.Result) error {
 	}
 	var found bool
 	err = s.pipeline(ctx, s.reserve, func(b *pgx.Batch) {
-		b.Queue(sqlClaimGuard)
+		b.Queue(sqlLockPreview, args)
 		b.Queue(sqlRecord, args)
 	}, func(res pgx.BatchResults) error {
 		if _, err := res.Exec(); err != nil {
@@ -99,10 +100,7 @@ func (s *Store) RecordResult(ctx context.Context, r commit.Result) error {
 
 func recordArgs(r commit.Result) (pgx.NamedArgs, error) {
 	v := verdictOf(r)
-	evidence := r.Evidence
-	if evidence == nil {
-		evidence = map[string]any{}
-	}
+	evidence := evidenceOf(r.Evidence)
 	detail := map[string]any{"evidence": evidence}
 	if r.Reason != "" {
 		detail["reason"] = r.Reason

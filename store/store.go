@@ -73,11 +73,25 @@ func newPool(ctx context.Context, url string, size int32) (*pgxpool.Pool, error)
 	if err != nil {
 		return nil, fmt.Errorf("making a connection pool: %w", err)
 	}
-	if err := pool.Ping(ctx); err != nil {
+	if err := readsCommitted(ctx, pool); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("connecting to the database: %w", err)
+		return nil, err
 	}
 	return pool, nil
+}
+
+// readsCommitted connects, and refuses a database whose sessions would keep one snapshot for a whole transaction: the second
+// statement of a claim must see what was committed while the first one waited for its lock. A start-up parameter would set it,
+// but transaction poolers refuse those.
+func readsCommitted(ctx context.Context, pool *pgxpool.Pool) error {
+	var level string
+	if err := pool.QueryRow(ctx, `select current_setting('transaction_isolation')`).Scan(&level); err != nil {
+		return fmt.Errorf("connecting to the database: %w", err)
+	}
+	if level != "read committed" {
+		return fmt.Errorf("the database's default_transaction_isolation is %q: it must be \"read committed\"", level)
+	}
+	return nil
 }
 
 // Close ends all connections.
