@@ -21,6 +21,26 @@ import (
 // Migrate brings the schema up to this build. Replicas may call it at the same time. It needs a direct connection, not a
 // transaction pooler, because it takes a session lock.
 func Migrate(ctx context.Context, url string) error {
+	return withProvider(url, func(p *goose.Provider) error {
+		if _, err := p.Up(ctx); err != nil {
+			return fmt.Errorf("migrating the database: %w", err)
+		}
+		return nil
+	})
+}
+
+// Pending reports whether Migrate would change anything.
+func Pending(ctx context.Context, url string) (pending bool, err error) {
+	err = withProvider(url, func(p *goose.Provider) error {
+		if pending, err = p.HasPending(ctx); err != nil {
+			return fmt.Errorf("comparing the schema with this version: %w", err)
+		}
+		return nil
+	})
+	return pending, err
+}
+
+func withProvider(url string, use func(*goose.Provider) error) error {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return fmt.Errorf("the database URL is not readable")
@@ -39,10 +59,7 @@ func Migrate(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("reading migrations: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrating the database: %w", err)
-	}
-	return nil
+	return use(provider)
 }
 
 // SchemaHash names this build's schema, for templates of test databases.
