@@ -1,0 +1,63 @@
+package web
+
+import (
+	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/internal/canon"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// decide records what a person says about exactly what was on their page. A refusal shows the change as it is now, with the
+// typed text still in the form.
+func (c *console) decide(v *visit) error {
+	id, err := v.changeID()
+	if err != nil {
+		return err
+	}
+	if err := v.readForm(); err != nil {
+		return err
+	}
+	if err := c.recordDecision(v, id); err != nil {
+		return c.decideAgain(v, err)
+	}
+	return v.goTo("/changes/" + id.String())
+}
+
+func (c *console) recordDecision(v *visit, id preview.ID) error {
+	d := approvals.Decision{Reason: v.field("reason")}
+	switch v.field("decision") {
+	case "approve":
+		d.Approve = true
+	case "reject":
+	default:
+		return fault.New(fault.InvalidInput, nil).WithField("/decision", "web.field.decision", nil)
+	}
+	digest, err := canon.ParseDigest(v.field("digest"))
+	if err != nil {
+		return fault.New(fault.DigestMismatch, nil).Because(err)
+	}
+	d.Digest = digest
+	_, err = c.Approvals.Decide(v.r.Context(), v.who, id, d)
+	return err
+}
+
+func (c *console) decideAgain(v *visit, refusal error) error {
+	if !refused(refusal) {
+		return refusal
+	}
+	_, y, err := c.readable(v)
+	if err != nil {
+		return err
+	}
+	return c.showReview(v, statuses[fault.CodeOf(refusal)], y, decisionForm{Reason: v.field("reason"), Problem: v.problemOf(refusal)})
+}
+
+// toChange answers a form's address that was opened as a link: it shows the change, and nothing is done.
+func (c *console) toChange(v *visit) error {
+	id, err := v.changeID()
+	if err != nil {
+		return err
+	}
+	return v.goTo("/changes/" + id.String())
+}
+

@@ -1,0 +1,106 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/fault"
+)
+
+// statuses is the console's one table from codes to HTTP. A test compares it with the vocabulary.
+var statuses = map[fault.Code]int{
+	fault.InvalidInput:        http.StatusUnprocessableEntity,
+	fault.InvalidNumber:       http.StatusUnprocessableEntity,
+	fault.CurrencyMismatch:    http.StatusUnprocessableEntity,
+	fault.ExpectMismatch:      http.StatusUnprocessableEntity,
+	fault.NotFound:            http.StatusNotFound,
+	fault.Forbidden:           http.StatusForbidden,
+	fault.Unauthenticated:     http.StatusUnauthorized,
+	fault.InsufficientScope:   http.StatusForbidden,
+	fault.PolicyDenied:        http.StatusForbidden,
+	fault.ApprovalRequired:    http.StatusConflict,
+	fault.Rejected:            http.StatusConflict,
+	fault.Expired:             http.StatusGone,
+	fault.Canceled:            http.StatusConflict,
+	fault.DigestMismatch:      http.StatusConflict,
+	fault.Drifted:             http.StatusConflict,
+	fault.TargetBusy:          http.StatusConflict,
+	fault.TargetRefused:       http.StatusConflict,
+	fault.TargetUnavailable:   http.StatusServiceUnavailable,
+	fault.OutcomeUnknown:      http.StatusGatewayTimeout,
+	fault.IdempotencyConflict: http.StatusConflict,
+	fault.InProgress:          http.StatusConflict,
+	fault.Conflict:            http.StatusConflict,
+	fault.Frozen:              http.StatusLocked,
+	fault.ExposureExceeded:    http.StatusConflict,
+	fault.RateLimited:         http.StatusTooManyRequests,
+	fault.TooLarge:            http.StatusRequestEntityTooLarge,
+	fault.Internal:            http.StatusInternalServerError,
+}
+
+// problem is a refusal in words for a person.
+type problem struct {
+	Message string
+	// Next says what to do now; empty where the message says it all.
+	Next string
+	// Fields are the wrong places by name ("reason").
+	Fields    map[string]string
+	RequestID string
+}
+
+// problemOf writes a refusal. Texts made for people ("web.fault.…") go before those that also serve agents.
+func (v *visit) problemOf(err error) *problem {
+	f := fault.From(err)
+	body := v.writer().Fault(err)
+	p := &problem{Message: body.Message, Fields: map[string]string{}, RequestID: body.RequestID}
+	if text := v.forPeople(f.Key, f.Args); text != "" {
+		p.Message = text
+	}
+	p.Next = v.t("web.next." + string(f.Next))
+	for _, field := range body.Fields {
+		p.Fields[strings.TrimPrefix(field.Path, "/")] = field.Reason
+	}
+	return p
+}
+
+// forPeople is the console's own wording of a text, empty if it has none.
+func (v *visit) forPeople(key string, args map[string]any) string {
+	own := "web." + strings.TrimPrefix(key, "web.")
+	text := v.writer().Say(connector.Say(own, args))
+	if text == own {
+		return ""
+	}
+	return text
+}
+
+type failurePage struct {
+	frame
+	Problem *problem
+	Kept    []kept
+	// Home says where to go on; empty for somebody not signed in.
+	Home string
+}
+
+// fail shows a failure. The text of an internal error goes to the log and nowhere else.
+func (c *console) fail(v *visit, err error) {
+	code := fault.CodeOf(err)
+	if code == fault.Internal {
+		c.Log.ErrorContext(v.r.Context(), "a page failed", "request_id", v.requestID, "path", v.r.URL.Path, "error", err)
+	}
+	page := failurePage{
+		frame: frame{Title: v.t("web.failure.title." + string(fault.Codes()[code].Kind)), Lang: v.in.lang, Version: c.Version},
+		Kept:  v.kept(), Home: "/",
+	}
+	if code == fault.NotFound {
+		page.Title = v.t("web.failure.title.not_found")
+	}
+	page.Problem = v.problemOf(err)
+	if showing := c.show(v, statuses[code], "failure", &page); showing != nil {
+		c.Log.ErrorContext(v.r.Context(), "the failure's page failed", "request_id", v.requestID, "error", showing)
+		http.Error(v.w, "internal error "+v.requestID, http.StatusInternalServerError)
+	}
+}
+
+// nowhere is any other address.
+func (c *console) nowhere(*visit) error { return fault.New(fault.NotFound, nil) }

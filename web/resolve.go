@@ -1,0 +1,60 @@
+package web
+
+import (
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// settleForm is the part of a change's page where operators settle an unknown outcome.
+type settleForm struct {
+	// Shown says that the outcome is unknown; Allowed, that this person is an operator. The service decides.
+	Shown, Allowed bool
+	// Outcome, Reason and Evidence are what was said when the form was refused.
+	Outcome, Reason, Evidence string
+	Problem                   *problem
+}
+
+// resolve records an operator's statement about an unknown outcome.
+func (c *console) resolve(v *visit) error {
+	id, err := v.changeID()
+	if err != nil {
+		return err
+	}
+	if err := v.readForm(); err != nil {
+		return err
+	}
+	if err := c.recordStatement(v, id); err != nil {
+		return c.settleAgain(v, err)
+	}
+	return v.goTo("/changes/" + id.String())
+}
+
+func (c *console) recordStatement(v *visit, id preview.ID) error {
+	r := commit.Resolution{
+		Key: commit.Key{Tenant: v.who.Tenant, ID: id}, By: v.who, Reason: v.field("reason"), Evidence: v.field("evidence"),
+	}
+	switch v.field("outcome") {
+	case "applied":
+		r.Applied = true
+	case "not_applied":
+	default:
+		return fault.New(fault.InvalidInput, nil).WithField("/outcome", "web.field.outcome", nil)
+	}
+	_, err := c.Commits.Resolve(v.r.Context(), r)
+	return err
+}
+
+// settleAgain shows the change as it is now, with the refusal and all that was typed.
+func (c *console) settleAgain(v *visit, refusal error) error {
+	if !refused(refusal) {
+		return refusal
+	}
+	_, y, err := c.readable(v)
+	if err != nil {
+		return err
+	}
+	return c.showChange(v, statuses[fault.CodeOf(refusal)], y, settleForm{
+		Outcome: v.field("outcome"), Reason: v.field("reason"), Evidence: v.field("evidence"), Problem: v.problemOf(refusal),
+	})
+}

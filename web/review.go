@@ -1,0 +1,41 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/cutonce/cutonce/commit"
+)
+
+type reviewPage struct {
+	frame
+	dossier
+	Form decisionForm
+}
+
+// decisionForm is the form under a review.
+type decisionForm struct {
+	// Approve and Reject say which buttons there are; with neither there is no form.
+	Approve, Reject bool
+	// Reason is what was typed when the form was refused.
+	Reason  string
+	Problem *problem
+}
+
+// review shows one change to the person who decides on it.
+func (c *console) review(v *visit) error {
+	_, y, err := c.readable(v)
+	if err != nil {
+		return err
+	}
+	return c.showReview(v, http.StatusOK, y, decisionForm{})
+}
+
+func (c *console) showReview(v *visit, status int, y commit.Why, form decisionForm) error {
+	page := reviewPage{dossier: c.dossierOf(v, y), Form: form}
+	page.frame = c.frameOf(v, v.t("web.review.title", "target", page.Change.Target.Name), "")
+	if q := page.Quorum; q != nil && q.WhyNot == "" {
+		page.Form.Approve, page.Form.Reject = reviewable(y.Change.Status)
+		page.Form.Approve = page.Form.Approve && q.Voted == ""
+	}
+	return c.show(v, status, "review", &page)
+}

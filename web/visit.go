@@ -1,0 +1,168 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+
+	"github.com/cutonce/cutonce/answer"
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/catalog"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// visit is one request: who makes it, and in which language it is answered.
+type visit struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	who       actor.Actor
+	in        tongue
+	texts     *catalog.Texts
+	requestID string
+}
+
+// handler answers a visit, or returns why not; the failure becomes a page.
+type handler func(*visit) error
+
+// open serves a page to anybody.
+func (c *console) open(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := c.newVisit(w, r)
+		defer c.contain(v)
+		if err := h(v); err != nil {
+			c.fail(v, err)
+		}
+	}
+}
+
+// signedIn serves a page to a person with a session. Everybody else is shown the way in, with what they had typed.
+func (c *console) signedIn(h handler) http.HandlerFunc {
+	return c.open(func(v *visit) error {
+		who, err := c.Sessions.Actor(v.r)
+		switch {
+		case fault.CodeOf(err) == fault.Unauthenticated && err != nil:
+			return c.askToSignIn(v)
+		case err != nil:
+			return err
+		case who.Kind != actor.Human:
+			return fault.New(fault.Forbidden, nil).WithKey("fault.forbidden.session")
+		}
+		v.who = who
+		v.speak(c)
+		return h(v)
+	})
+}
+
+func (c *console) newVisit(w http.ResponseWriter, r *http.Request) *visit {
+	v := &visit{w: w, r: r, requestID: c.RequestID(r)}
+	v.speak(c)
+	return v
+}
+
+// speak settles the language: the one chosen in the address, the person's own, or the browser's.
+func (v *visit) speak(c *console) {
+	for _, lang := range catalog.Languages {
+		if v.r.URL.Query().Get("lang") == lang {
+			v.in, v.texts = tongue{lang, true}, c.Catalog.In(lang)
+			return
+		}
+	}
+	v.texts = c.Catalog.In(v.who.Locale, v.r.Header.Get("Accept-Language"))
+	v.in = tongue{v.texts.Lang, false}
+}
+
+// contain turns a panic into the page of an internal error.
+func (c *console) contain(v *visit) {
+	p := recover()
+	switch {
+	case p == nil:
+		return
+	case p == http.ErrAbortHandler:
+		panic(p)
+	}
+	c.Log.ErrorContext(v.r.Context(), "a page panicked", "request_id", v.requestID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	c.fail(v, fault.New(fault.Internal, nil))
+}
+
+// show writes a page. It is rendered whole before its first byte leaves, so that no half page passes for a whole one.
+func (c *console) show(v *visit, status int, name string, page any) error {
+	var b bytes.Buffer
+	if err := c.pages[v.in].pages[name].Execute(&b, page); err != nil {
+		return fmt.Errorf("showing the page %s: %w", name, err)
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.Header().Set("Content-Language", v.in.lang)
+	v.w.WriteHeader(status)
+	_, _ = b.WriteTo(v.w)
+	return nil
+}
+
+// goTo ends a post: the browser gets the page that shows what is now so, and a reload repeats nothing.
+func (v *visit) goTo(path string) error {
+	http.Redirect(v.w, v.r, v.in.link(path), http.StatusSeeOther)
+	return nil
+}
+
+// t is a text of the catalogue; args are names and values in turn.
+func (v *visit) t(key string, args ...any) string {
+	text, err := say(v.texts, key, args)
+	if err != nil {
+		return key
+	}
+	return text
+}
+
+func (v *visit) writer() answer.Writer {
+	return answer.Writer{Texts: v.texts, Detailed: true, RequestID: v.requestID}
+}
+
+// changeID reads the address. What is no ID is answered as an unknown one.
+func (v *visit) changeID() (preview.ID, error) {
+	id, ok := preview.ParseID(v.r.PathValue("id"))
+	if !ok {
+		return id, fault.New(fault.NotFound, nil)
+	}
+	return id, nil
+}
+
+// field is a posted text.
+func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostFormValue(name)) }
+
+// readForm reads a posted form. One that is too large or malformed is refused before anything is done.
+func (v *visit) readForm() error {
+	if err := v.r.ParseForm(); err != nil {
+		return fault.New(fault.TooLarge, fault.Args{"limit": maxForm}).Because(err)
+	}
+	return nil
+}
+
+// kept is a text that somebody typed and that was not recorded.
+type kept struct{ Label, Text string }
+
+// kept lists the typed texts of a post, so that a refusal loses none.
+func (v *visit) kept() []kept {
+	if v.r.Method != http.MethodPost || v.r.ParseForm() != nil {
+		return nil
+	}
+	var all []kept
+	for _, name := range []string{"reason", "evidence"} {
+		if text := v.field(name); text != "" {
+			all = append(all, kept{v.t("web.form." + name), text})
+		}
+	}
+	return all
+}
+
+// local returns a path of this console to go to next. Anything else, such as another site's address, becomes the queue.
+func local(next string) string {
+	u, err := url.Parse(next)
+	plain := err == nil && u.Scheme == "" && u.Host == "" && u.User == nil
+	if !plain || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return u.RequestURI()
+}

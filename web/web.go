@@ -1,0 +1,129 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/catalog"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// Approvals is what the console needs of the approvals service.
+type Approvals interface {
+	Queue(ctx context.Context, who actor.Actor, page approvals.Page) ([]approvals.Item, string, time.Time, error)
+	Item(who actor.Actor, p preview.Preview) approvals.Item
+	Decide(ctx context.Context, who actor.Actor, id preview.ID, d approvals.Decision) (preview.Preview, error)
+}
+
+// Commits is what the console needs of the commit service.
+type Commits interface {
+	Why(ctx context.Context, who actor.Actor, id preview.ID) (commit.Why, error)
+	List(ctx context.Context, who actor.Actor, f commit.Filter) ([]commit.Change, string, error)
+	Probe(ctx context.Context, who actor.Actor, id preview.ID) (commit.Change, error)
+	Resolve(ctx context.Context, r commit.Resolution) (commit.Change, error)
+}
+
+// Sessions keeps people signed in. Start and Actor answer with faults for an actor that is no human and for nobody signed in.
+type Sessions interface {
+	Start(w http.ResponseWriter, r *http.Request, a actor.Actor) error
+	Actor(r *http.Request) (actor.Actor, error)
+	End(w http.ResponseWriter, r *http.Request) error
+}
+
+// DevSignIn is the development sign-in. Production has none, and then its route does not exist.
+type DevSignIn interface {
+	// Allowed reports whether this request may see the people and sign in as one: it comes from this machine itself, say.
+	Allowed(r *http.Request) bool
+	// People lists who can sign in.
+	People() []DevPerson
+	// CheckSignIn verifies the two values of a sign-in link. Any error is shown as a link that does not work.
+	CheckSignIn(ctx context.Context, person, code string) (actor.Actor, error)
+}
+
+// DevPerson is somebody of the development cast. Path is the link that signs them in, below the console's root.
+type DevPerson struct {
+	Name, Subject, Path string
+	Roles, Groups       []string
+}
+
+// Deps are what the console needs. Dev is nil in production.
+type Deps struct {
+	Approvals Approvals
+	Commits   Commits
+	Sessions  Sessions
+	Dev       DevSignIn
+	Catalog   *catalog.Catalog
+	Log       *slog.Logger
+	// Version is shown at the foot of each page.
+	Version string
+	// PublicURL is where browsers reach the console; its origin may post forms. It has no path: the console is at the root.
+	PublicURL string
+	// Key is the idempotency key that a change is sent under, shown beside what was sent. Nil shows none.
+	Key func(tenant string, id preview.ID, item int) string
+	// RequestID names a request as the logs do.
+	RequestID func(*http.Request) string
+}
+
+// console is the handler's state, fixed at start.
+type console struct {
+	Deps
+	pages  map[tongue]*book
+	assets assets
+}
+
+// New checks every template and text, and returns the console. It must be served at the root of its origin.
+func New(d Deps) (http.Handler, error) {
+	if d.Approvals == nil || d.Commits == nil || d.Sessions == nil || d.Catalog == nil || d.Log == nil || d.RequestID == nil {
+		return nil, errors.New("the console needs approvals, commits, sessions, a catalogue, a log and request IDs")
+	}
+	origin, err := originOf(d.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	c := &console{Deps: d, assets: loadAssets()}
+	if c.pages, err = openBooks(d.Catalog, c.assets); err != nil {
+		return nil, fmt.Errorf("the console's pages: %w", err)
+	}
+	return c.protect(origin, c.routes())
+}
+
+func originOf(publicURL string) (string, error) {
+	u, err := url.Parse(publicURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" {
+		return "", errors.New("the console's public URL must be an http or https origin without a path")
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+func (c *console) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /assets/{name}", c.assets.serve)
+	mux.HandleFunc("GET /sign-in", c.open(c.signIn))
+	if c.Dev != nil {
+		mux.HandleFunc("GET /dev/sign-in", c.open(c.devSignIn))
+	}
+	mux.HandleFunc("POST /sign-out", c.open(c.signOut))
+	mux.HandleFunc("GET /{$}", c.signedIn(c.queue))
+	mux.HandleFunc("GET /outcomes", c.signedIn(c.outcomes))
+	mux.HandleFunc("GET /history", c.signedIn(c.history))
+	mux.HandleFunc("GET /changes/{id}", c.signedIn(c.change))
+	mux.HandleFunc("GET /changes/{id}/review", c.signedIn(c.review))
+	mux.HandleFunc("GET /changes/{id}/document", c.signedIn(c.document))
+	mux.HandleFunc("POST /changes/{id}/decision", c.signedIn(c.decide))
+	mux.HandleFunc("POST /changes/{id}/probe", c.signedIn(c.probe))
+	mux.HandleFunc("POST /changes/{id}/resolution", c.signedIn(c.resolve))
+	// A form's address, opened as a link, shows the change and does nothing.
+	for _, form := range []string{"decision", "probe", "resolution"} {
+		mux.HandleFunc("GET /changes/{id}/"+form, c.signedIn(c.toChange))
+	}
+	mux.HandleFunc("/", c.open(c.nowhere))
+	return mux
+}
