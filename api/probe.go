@@ -1,0 +1,16 @@
+package api
+
+import "github.com/cutonce/cutonce/answer"
+
+// probe looks at the target now, for an operator who settles an unknown outcome.
+func (c *call) probe() error {
+	id, err := c.previewID()
+	if err != nil {
+		return err
+	}
+	if _, err := c.body(bodyNone); err != nil {
+		return err
+	}
+	change, err := c.Changes.Probe(c.ctx(), c.who, id)
+	return c.answer(answer.OpProbe, change, false, err)
+}

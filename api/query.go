@@ -1,0 +1,111 @@
+package api
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/internal/visible"
+)
+
+// mostParam bounds a query parameter in characters; cursors are the longest.
+const mostParam = 1000
+
+// readQuery refuses what the operation does not know: a misspelt filter must not look like an empty one. The paths of the
+// fields that it names begin with "?".
+func (c *call) readQuery(known []string) error {
+	values, err := url.ParseQuery(c.echo.Request().URL.RawQuery)
+	if err != nil {
+		return badParam("", "field.query.unreadable", fault.Args{"most": mostParam})
+	}
+	f := fault.New(fault.InvalidInput, nil)
+	for name, given := range values {
+		checkParam(f, name, given, known)
+	}
+	if len(f.Fields) > 0 {
+		slices.SortFunc(f.Fields, func(a, b fault.Field) int { return strings.Compare(a.Path, b.Path) })
+		return f
+	}
+	c.query = values
+	format, err := c.oneOf(paramFormat, "concise", "detailed")
+	c.detailed = format == "detailed"
+	return err
+}
+
+func checkParam(f *fault.Fault, name string, given, known []string) {
+	switch {
+	case !slices.Contains(known, name):
+		f.WithField("?"+clip(visible.Text(name)), "field.query.unknown", fault.Args{"known": list(known)})
+	case len(given) > 1:
+		f.WithField("?"+name, "field.query.repeated", nil)
+	case !readable(given[0]):
+		f.WithField("?"+name, "field.query.unreadable", fault.Args{"most": mostParam})
+	}
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "–"
+	}
+	return strings.Join(names, ", ")
+}
+
+func readable(s string) bool {
+	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= mostParam && !visible.HasHidden(s)
+}
+
+func badParam(name, key string, args fault.Args) error {
+	return fault.New(fault.InvalidInput, nil).WithField("?"+name, key, args)
+}
+
+// oneOf reads a parameter with few values; empty if it is absent.
+func (c *call) oneOf(name string, values ...string) (string, error) {
+	given, ok := c.query[name]
+	switch {
+	case !ok:
+		return "", nil
+	case !slices.Contains(values, given[0]):
+		return "", badParam(name, "field.one_of", fault.Args{"values": strings.Join(values, ", ")})
+	}
+	return given[0], nil
+}
+
+// whole reads a whole number within bounds; zero if it is absent.
+func (c *call) whole(name string, least, most int) (int, error) {
+	given, ok := c.query[name]
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(given[0])
+	if err != nil || n < least || n > most || strconv.Itoa(n) != given[0] {
+		return 0, badParam(name, "field.query.whole", fault.Args{"least": least, "most": most})
+	}
+	return n, nil
+}
+
+func (c *call) wait() (time.Duration, error) {
+	n, err := c.whole(paramWait, 0, int(commit.MaxWait/time.Second))
+	return time.Duration(n) * time.Second, err
+}
+
+// mostItems bounds one page.
+const mostItems = 100
+
+func (c *call) page() (cursor string, limit int, err error) {
+	limit, err = c.whole(paramLimit, 1, mostItems)
+	return c.query.Get(paramCursor), limit, err
+}
+
+func (c *call) status() (commit.Status, error) {
+	var all []string
+	for _, s := range commit.Statuses() {
+		all = append(all, string(s))
+	}
+	status, err := c.oneOf(paramStatus, all...)
+	return commit.Status(status), err
+}
