@@ -102,15 +102,36 @@ func object(raw json.RawMessage) (map[string]any, error) {
 
 // outOfChange is the schema of answer.Body: one object, whose message and next are always there. Telling success and refusal
 // apart by a oneOf would be truer and of less use: clients generate types from it.
-func (b *builder) outOfChange() json.RawMessage {
+//
+// Only a tool that takes response_format can answer in detail, so only its schema has the fields for it.
+func (b *builder) outOfChange(detailed bool) json.RawMessage {
 	schema := schemaOf(reflect.TypeFor[answer.Body]())
+	if !detailed {
+		leaveOutDetail(schema["properties"].(map[string]any)["change"])
+	}
 	b.explain(schema)
 	return b.write(schema)
 }
 
+// leaveOutDetail takes away what the concise format never shows: in answer.Change, the fields from Digest on.
+func leaveOutDetail(change any) {
+	properties := change.(map[string]any)["properties"].(map[string]any)
+	detail := false
+	for field := range reflect.TypeFor[answer.Change]().Fields() {
+		if detail = detail || field.Name == "Digest"; detail {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			delete(properties, name)
+		}
+	}
+	outcome := properties["outcome"].(map[string]any)["properties"].(map[string]any)
+	delete(outcome, "details")
+}
+
 // outOfChanges is the schema of answer.Changes, or of a refusal.
 func (b *builder) outOfChanges() json.RawMessage {
-	return b.write(b.orRefusal(schemaOf(reflect.TypeFor[answer.Changes]())))
+	schema := schemaOf(reflect.TypeFor[answer.Changes]())
+	leaveOutDetail(schema["properties"].(map[string]any)["items"].(map[string]any)["items"])
+	return b.write(b.orRefusal(schema))
 }
 
 // outOfFind is the schema of answer.Found with the connector's items, or of a refusal.

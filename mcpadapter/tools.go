@@ -43,7 +43,7 @@ func (h hints) annotations(title string) *mcp.ToolAnnotations {
 // build makes every tool in one language.
 func (h *Handler) build(texts *catalog.Texts) ([]*tool, error) {
 	b := builder{h: h, texts: texts}
-	b.change = b.outOfChange()
+	b.brief, b.full = b.outOfChange(false), b.outOfChange(true)
 	for _, a := range h.deps.Actions.Actions() {
 		b.action(a)
 	}
@@ -58,7 +58,8 @@ func (h *Handler) build(texts *catalog.Texts) ([]*tool, error) {
 type builder struct {
 	h      *Handler
 	texts  *catalog.Texts
-	change json.RawMessage
+	// brief and full are the output schemas of the tools about one change.
+	brief, full json.RawMessage
 	tools  []*tool
 	err    error
 }
@@ -69,13 +70,13 @@ func (b *builder) action(a connector.Registered) {
 	b.add(preview, adds, spec{
 		name: a.Name + "_preview", title: b.texts.T("tool.preview.title", map[string]any{"action": title}),
 		description: b.texts.T("action."+a.Name+".preview", nil) + " " + b.texts.T("tool.preview.rules", b.clocks(a)),
-		in:          b.inOfPreview(a), out: b.change,
+		in:          b.inOfPreview(a), out: b.full,
 	})
 	apply := &tool{scopes: a.Scopes, run: b.h.apply(a.Name)}
 	b.add(apply, destroys, spec{
 		name: a.Name + "_apply", title: b.texts.T("tool.apply.title", map[string]any{"action": title}),
 		description: b.texts.T("action."+a.Name+".apply", nil) + " " + b.texts.T("tool.apply.rules", nil),
-		in:          b.object(map[string]any{fieldPreview: b.previewID()}, fieldPreview), out: b.change,
+		in:          b.object(map[string]any{fieldPreview: b.previewID()}, fieldPreview), out: b.brief,
 	})
 }
 
@@ -92,14 +93,14 @@ func (b *builder) shared() {
 	}
 	b.add(&tool{scopesOf: b.h.scopesOfChange, run: b.h.request}, repeats, b.own(toolRequest, b.object(map[string]any{
 		fieldPreview: b.previewID(), fieldJustification: text(maxText, "tool.field.justification"),
-	}, fieldPreview, fieldJustification), b.change))
+	}, fieldPreview, fieldJustification), b.brief))
 	b.add(&tool{run: b.h.status}, reads, b.own(toolStatus, b.object(map[string]any{
 		fieldPreview: b.previewID(), fieldFormat: b.format(),
 		fieldWait: map[string]any{"type": "integer", "minimum": 0, "maximum": int(commit.MaxWait.Seconds()), "description": b.texts.T("tool.field.wait_s", nil)},
-	}, fieldPreview), b.change))
+	}, fieldPreview), b.full))
 	b.add(&tool{run: b.h.cancel}, destroys, b.own(toolCancel, b.object(map[string]any{
 		fieldPreview: b.previewID(), fieldReason: text(maxText, "tool.field.reason"),
-	}, fieldPreview), b.change))
+	}, fieldPreview), b.brief))
 	b.add(&tool{run: b.h.changes}, reads, b.own(toolChanges, b.object(map[string]any{
 		fieldTarget: text(maxID, "tool.field.target_id"), fieldCursor: text(maxCursor, "tool.field.cursor"),
 		fieldStatus: map[string]any{"type": "string", "enum": commit.Statuses(), "description": b.texts.T("tool.field.status", nil)},
