@@ -83,7 +83,7 @@ type Ads struct {
 	HonoursKeys    bool          `env:"HONOURS_KEYS" default:"false" doc:"The platform remembers idempotency keys and answers a repeated one with its first answer. Claim it only if it is so."`
 	KeyRetention   time.Duration `env:"KEY_RETENTION" default:"24h" doc:"For how long it remembers them."`
 	NoLookup       bool          `env:"NO_LOOKUP" default:"false" doc:"The platform keeps no change history by request key: operators settle what is unknown."`
-	Settle         time.Duration `env:"SETTLE" default:"60s" doc:"How long after a send an empty history proves nothing."`
+	Settle         time.Duration `env:"SETTLE" doc:"How long after a send an empty history proves nothing. Default: CUTONCE_CLOCK_SETTLE."`
 	Sandbox        bool          `env:"SANDBOX" default:"false" doc:"Tests may change this account."`
 }
 

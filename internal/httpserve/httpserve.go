@@ -50,11 +50,15 @@ func Listen(ctx context.Context, address, what, remedy string) (net.Listener, er
 type Server struct {
 	http   *http.Server
 	failed chan error
+	// leave ends the context of every request.
+	leave context.CancelFunc
 }
 
 // Start serves until Drain. It owns the listener.
 func Start(listener net.Listener, handler http.Handler, log *slog.Logger) *Server {
-	s := &Server{failed: make(chan error, 1), http: &http.Server{
+	base, leave := context.WithCancel(context.Background())
+	s := &Server{failed: make(chan error, 1), leave: leave, http: &http.Server{
+		BaseContext:       func(net.Listener) context.Context { return base },
 		Handler:           boundBody(handler),
 		ReadHeaderTimeout: headersFor,
 		IdleTimeout:       idleFor,
@@ -72,8 +76,15 @@ func Start(listener net.Listener, handler http.Handler, log *slog.Logger) *Serve
 // Failed yields the error if serving ends before Drain.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Drain stops accepting and waits for requests under way; when ctx ends first, they are cut off.
+// grace is how long a drain leaves requests alone. Those who wait for news after that are answered as things stand.
+const grace = 2 * time.Second
+
+// Drain stops accepting and waits for requests under way. After a moment their contexts end, so that waits are answered and
+// streams close; when ctx ends first, they are cut off.
 func (s *Server) Drain(ctx context.Context) error {
+	defer s.leave()
+	timer := time.AfterFunc(grace, s.leave)
+	defer timer.Stop()
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(fmt.Errorf("draining requests: %w", err), s.http.Close())
 	}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/auth"
+	"github.com/cutonce/cutonce/internal/config"
+	"github.com/cutonce/cutonce/internal/devissuer"
+	"github.com/cutonce/cutonce/web"
+)
+
+// cast is the development issuer with its invented people. Only the development command's files may import it.
+type cast struct {
+	issuer *devissuer.Issuer
+	open   bool
+}
+
+// issuerPath is where the issuer's public documents are, below the service's own address.
+const issuerPath = "/dev/issuer"
+
+func openCast(dir, self, audience string, open bool) (*cast, error) {
+	issuer, err := devissuer.New(devissuer.Config{
+		Dir: dir, URL: self + issuerPath, Audience: audience, AllowRemote: open, Now: time.Now, Rand: rand.Reader,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &cast{issuer: issuer, open: open}, nil
+}
+
+// settings configure the service to trust this issuer, in the way that any issuer is trusted.
+func (c *cast) settings() config.Issuer {
+	return config.Issuer{
+		URL: c.issuer.URL(), JWKSURL: c.issuer.JWKSURL(), AgentClients: c.issuer.AgentClients(),
+	}
+}
+
+func (c *cast) door() *devDoor {
+	return &devDoor{
+		handler: c.issuer.Handler(), paths: c.issuer.Paths(),
+		signIn: func(v *auth.Verifier) web.DevSignIn { return devSignIn{c, v} },
+	}
+}
+
+// devSignIn is the console's development sign-in.
+type devSignIn struct {
+	*cast
+	verifier *auth.Verifier
+}
+
+// Allowed reports whether the request comes from this machine, or the door was opened to all.
+func (s devSignIn) Allowed(r *http.Request) bool { return s.open || devissuer.IsLocal(r) }
+
+// People lists the humans.
+func (s devSignIn) People() []web.DevPerson {
+	var out []web.DevPerson
+	for _, p := range s.issuer.People() {
+		path, err := s.issuer.SignInPath(p.ID)
+		if p.Agent || err != nil {
+			continue
+		}
+		out = append(out, web.DevPerson{Name: p.Name, Subject: p.Subject, Path: path, Roles: p.Roles, Groups: p.Groups})
+	}
+	return out
+}
+
+// CheckSignIn turns a link into a token, and judges that like any other.
+func (s devSignIn) CheckSignIn(ctx context.Context, person, code string) (actor.Actor, error) {
+	token, err := s.issuer.CheckSignIn(person, code)
+	if err != nil {
+		return actor.Actor{}, err
+	}
+	return s.verifier.Verify(ctx, token)
+}
+
+// link is a person as the banner shows them.
+type link struct{ what, name, url string }
+
+// links are the sign-in links, one for each role, the approvers by their group.
+func (c *cast) links(origin string) ([]link, error) {
+	var out []link
+	for _, p := range c.issuer.People() {
+		if p.Agent {
+			continue
+		}
+		path, err := c.issuer.SignInPath(p.ID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, link{what: strings.Join(p.Roles, ", "), name: p.Name, url: origin + path})
+	}
+	return out, nil
+}
+
+// agentToken is the development agent's token.
+func (c *cast) agentToken() (string, error) { return c.issuer.Token("agent") }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/cutonce/cutonce/internal/config"
+)
+
+// printer writes for people. What it prints of keys is printed on purpose: they are the development instance's own.
+type printer struct{ io.Writer }
+
+func (p printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// instance says how to use what runs.
+func (p printer) instance(d *development, c *cast) {
+	links, err := c.links(origin(d.settings))
+	token, err2 := c.agentToken()
+	if err != nil || err2 != nil {
+		d.log.Error("the development issuer cannot speak for its people", "error", err, "token_error", err2)
+		return
+	}
+	mcp := origin(d.settings) + mcpPath
+	p.line("")
+	p.line("cutonce %s runs (process %d); keys and data are in %s", version, os.Getpid(), d.dir.Path)
+	p.line("")
+	p.line("  Postgres    %s", d.postgres.Describe())
+	p.line("  Ad platform %s (simulated, process %d; it forgets at a restart)", d.ads.url, d.ads.pid())
+	p.line("  Console     %s/", origin(d.settings))
+	p.line("  MCP         %s", mcp)
+	p.line("  API         %s/v1 (described at %s/openapi.yaml)", origin(d.settings), origin(d.settings))
+	if d.settings.MetricsListen != config.Off {
+		p.line("  Metrics     http://%s/metrics", d.settings.MetricsListen)
+	}
+	p.line("")
+	p.line("MCP client configuration:")
+	p.line("%s", clientConfiguration(mcp, token))
+	p.line("")
+	p.line("Sign in at the console (invented people; whoever has a link is that person):")
+	for _, l := range links {
+		p.line("  %-10s %s", l.what, l.name)
+		p.line("             %s", l.url)
+	}
+	p.line("")
+	p.line("The development agent's token:")
+	p.line("  %s", token)
+	p.line("")
+	p.line("Try it as the agent:")
+	p.line("  TOKEN='%s'", token)
+	p.line(`  curl -sS -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \`)
+	p.line(`    -d '{"query":"秋の特価"}' %s/v1/finds/campaigns_find`, origin(d.settings))
+	p.line("")
+	p.line("Ctrl-C drains and ends all of it.")
+	p.line("ready in %.1f s", time.Since(d.began).Seconds())
+}
+
+// clientConfiguration is what most MCP clients take as it is.
+func clientConfiguration(url, token string) string {
+	text, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{"cutonce": map[string]any{
+		"type": "http", "url": url, "headers": map[string]string{"Authorization": "Bearer " + token},
+	}}}, "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

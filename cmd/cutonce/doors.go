@@ -1,0 +1,198 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cutonce/cutonce/api"
+	"github.com/cutonce/cutonce/internal/auth"
+	"github.com/cutonce/cutonce/internal/session"
+	"github.com/cutonce/cutonce/mcpadapter"
+	"github.com/cutonce/cutonce/store"
+	"github.com/cutonce/cutonce/web"
+)
+
+const (
+	mcpPath      = "/mcp"
+	metadataPath = "/.well-known/oauth-protected-resource"
+)
+
+// devDoor is what the development command adds: the issuer's public documents and the console's sign-in.
+type devDoor struct {
+	handler http.Handler
+	paths   []string
+	signIn  func(*auth.Verifier) web.DevSignIn
+}
+
+// doors is everything that the main listener serves.
+type doors struct {
+	http.Handler
+	mcp *mcpadapter.Handler
+}
+
+func (s *service) openDoors() (*doors, error) {
+	agents, err := s.agentsDoor()
+	if err != nil {
+		return nil, err
+	}
+	programs, err := s.programsDoor()
+	if err != nil {
+		return nil, err
+	}
+	people, err := s.peoplesDoor()
+	if err != nil {
+		return nil, err
+	}
+	metadata, err := auth.Metadata(auth.MetadataConfig{
+		Resources: resources(s.settings), Issuers: s.issuers(), Scopes: s.scopes(false), Name: "cutonce",
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(mcpPath, agents)
+	mux.Handle(metadataPath, metadata)
+	mux.Handle(metadataPath+"/", metadata)
+	for _, prefix := range api.Prefixes() {
+		mux.Handle(prefix, programs)
+	}
+	mux.Handle("/", people)
+	if s.dev != nil {
+		for _, path := range s.dev.paths {
+			mux.Handle(path, s.dev.handler)
+		}
+	}
+	return &doors{Handler: named(s.metrics.Requests(mux, routeOf, time.Now)), mcp: agents}, nil
+}
+
+func (s *service) agentsDoor() (*mcpadapter.Handler, error) {
+	at, err := auth.MetadataURL(origin(s.settings) + mcpPath)
+	if err != nil {
+		return nil, err
+	}
+	return mcpadapter.New(mcpadapter.Deps{
+		Actions: s.actions, Changes: s.previews, Commits: s.commits, Approvals: s.approvals, Verifier: s.verifier, Catalog: s.texts,
+		Log: s.log, ResourceMetadataURL: at, Version: version, ApplyWait: s.settings.Clock.ApplyWait,
+		Clocks: clocksOf(s.settings.Clock), RequestID: requestID,
+	})
+}
+
+func (s *service) programsDoor() (http.Handler, error) {
+	at, err := auth.MetadataURL(origin(s.settings))
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Deps{
+		Previews: s.previews, Approvals: s.approvals, Changes: s.commits, Verifier: s.verifier, Catalog: s.texts, Actions: s.actions,
+		Challenge: auth.Challenge{ResourceMetadataURL: at, ReadScopes: s.scopes(true)},
+		Ready:     s.store.Ping, ApplyWait: s.settings.Clock.ApplyWait, Log: s.log, Now: time.Now, NewRequestID: newRequestID,
+		Version: version, Clocks: clocksOf(s.settings.Clock),
+	})
+}
+
+func (s *service) peoplesDoor() (http.Handler, error) {
+	public, err := url.Parse(origin(s.settings))
+	if err != nil {
+		return nil, err
+	}
+	name := "cutonce"
+	if s.dev != nil {
+		name += "-" + public.Port() // browsers keep one set of cookies for all ports of a host
+	}
+	sessions, err := session.New(session.Config{
+		Store: store.Sessions{Store: s.store}, Secure: public.Scheme == "https", Name: name, Rand: rand.Reader,
+	})
+	if err != nil {
+		return nil, err
+	}
+	deps := web.Deps{
+		Approvals: s.approvals, Commits: s.commits, Sessions: sessions, Catalog: s.texts, Log: s.log, Version: version,
+		PublicURL: origin(s.settings), RequestID: requestID,
+	}
+	if s.dev != nil {
+		deps.Dev = s.dev.signIn(s.verifier)
+	}
+	return web.New(deps)
+}
+
+func (s *service) issuers() []string {
+	var out []string
+	for _, url := range []string{s.settings.Issuer.URL, s.settings.Issuer2.URL, s.settings.Issuer3.URL} {
+		if url != "" {
+			out = append(out, url)
+		}
+	}
+	return out
+}
+
+// scopes lists the scopes that tools need: those for reading, or all.
+func (s *service) scopes(onlyRead bool) []string {
+	var all []string
+	for _, f := range s.actions.Finds() {
+		all = append(all, f.Scopes...)
+	}
+	for _, a := range s.actions.Actions() {
+		all = append(all, a.ReadScopes...)
+		if !onlyRead {
+			all = append(all, a.Scopes...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// requestHeader carries a request's name, from the caller's proxy if it gives one, to every door and every log line.
+const requestHeader = "X-Request-Id"
+
+var usableID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// named gives every request a name before any door sees it, so that all of them use the same.
+func named(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !usableID.MatchString(r.Header.Get(requestHeader)) {
+			r.Header.Set(requestHeader, newRequestID())
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func requestID(r *http.Request) string { return r.Header.Get(requestHeader) }
+
+func newRequestID() string {
+	var id [12]byte
+	_, _ = rand.Read(id[:]) // it never fails: it ends the process instead
+	return hex.EncodeToString(id[:])
+}
+
+// routes are the templates under which requests are measured.
+var routes = []string{
+	mcpPath, metadataPath, metadataPath + "/{resource}",
+	"/v1/actions", "/v1/finds/{tool}", "/v1/actions/{action}/previews", "/v1/previews", "/v1/previews/{id}", "/v1/previews/{id}/why",
+	"/v1/previews/{id}/approval-request", "/v1/previews/{id}/decisions", "/v1/previews/{id}/apply", "/v1/previews/{id}/cancel",
+	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/healthz", "/readyz", "/openapi.yaml",
+	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", "/outcomes", "/history", "/changes/{id}", "/changes/{id}/review",
+	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/probe", "/changes/{id}/resolution", "/assets/{name}",
+}
+
+var routeTable = func() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.HandleFunc(route, func(http.ResponseWriter, *http.Request) {})
+	}
+	return mux
+}()
+
+// routeOf is the template of a request's path. Anything else is one name: callers choose paths, and must not choose labels.
+func routeOf(r *http.Request) string {
+	_, pattern := routeTable.Handler(r)
+	if pattern == "" || strings.HasPrefix(pattern, "CONNECT") {
+		return "other"
+	}
+	return strings.TrimSuffix(pattern, "{$}")
+}

@@ -1,0 +1,63 @@
+// Command cutonce lets agents prepare changes, people approve them, and applies them exactly once.
+//
+// This package is wiring and printing: one file a command, wire.go for what dev and serve share. It decides nothing, and it
+// alone may import every room. The development issuer is imported by the development command's files only, so that no
+// setting of serve can turn it on. Start at main and wire.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The version is set by the linker.
+var (
+	version = "dev"
+	revised = ""
+)
+
+func main() {
+	tune()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal drains. The handler is gone after it, so a second one ends the process at once.
+	context.AfterFunc(ctx, stop)
+	err := root().ExecuteContext(ctx)
+	var silent exitCode
+	switch {
+	case errors.As(err, &silent):
+		os.Exit(int(silent))
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "cutonce: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// exitCode ends the process with a code; what there is to say has been said.
+type exitCode int
+
+// Error makes it an error.
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "cutonce",
+		Short:         "Agents prepare, people approve, and it is applied exactly once",
+		Long:          "Measure twice, cut once: an agent prepares a change and sees its impact; a policy or a person approves\nexactly that; it is applied exactly once, and an unknown outcome has an answer.\n\nStart with: cutonce dev",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	cmd.CompletionOptions.HiddenDefaultCmd = true
+	cmd.AddCommand(devCommand(), serveCommand(), migrateCommand(), targetCommand(), versionCommand())
+	cmd.AddCommand(others...)
+	return cmd
+}
+
+// others are commands that their own files add.
+var others []*cobra.Command

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/metrics"
+	"github.com/cutonce/cutonce/preview"
+	"github.com/cutonce/cutonce/store"
+)
+
+// observer tells the metrics what commit did.
+type observer struct{ m *metrics.Metrics }
+
+// Sent records a send.
+func (o observer) Sent(action string, class connector.Class, took time.Duration) {
+	o.m.Sent(action, string(class), took)
+}
+
+// Settled counts an outcome.
+func (o observer) Settled(action string, status commit.Status) { o.m.Count(action, string(status)) }
+
+// countedPreviews counts what is prepared, where it is known whether it is new.
+type countedPreviews struct {
+	preview.Store
+	m *metrics.Metrics
+}
+
+// Create stores a preview and counts it.
+func (s countedPreviews) Create(ctx context.Context, n preview.New) (preview.Preview, bool, error) {
+	p, created, err := s.Store.Create(ctx, n)
+	if created {
+		s.m.Count(p.Action, "prepared")
+		s.m.Count(p.Action, string(p.State))
+	}
+	return p, created, err
+}
+
+// countedApprovals counts what people decide.
+type countedApprovals struct {
+	approvals.Store
+	m *metrics.Metrics
+}
+
+// RecordDecision records a decision and counts what it led to.
+func (s countedApprovals) RecordDecision(ctx context.Context, d approvals.RecordedDecision) (bool, error) {
+	moved, err := s.Store.RecordDecision(ctx, d)
+	if moved && d.Next != d.From {
+		s.m.Count(d.Action, string(d.Next))
+	}
+	return moved, err
+}
+
+func backlogOf(s *store.Store) metrics.Reader {
+	return func(ctx context.Context) (metrics.Backlog, error) {
+		b, err := s.Backlog(ctx)
+		return metrics.Backlog{
+			Pending: b.Pending, Unknown: b.Unknown, NeedsOperator: b.NeedsOperator, Contradictions: b.Contradictions,
+			PendingAge: seconds(b.PendingAge), UnknownAge: seconds(b.UnknownAge),
+		}, err
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func poolOf(s *store.Store) func() metrics.Pool {
+	return func() metrics.Pool {
+		p := s.Stat()
+		return metrics.Pool{
+			Max: p.MaxConns(), Total: p.TotalConns(), Idle: p.IdleConns(), Acquired: p.AcquiredConns(),
+			Waited: p.EmptyAcquireCount(), WaitedFor: p.AcquireDuration(),
+		}
+	}
+}

@@ -1,0 +1,9 @@
+package main
+
+// The default addresses of a development instance, and of production where they fit. All are loopback.
+const (
+	defaultListen        = "127.0.0.1:8780" // console, /mcp, /v1
+	defaultMetricsListen = "127.0.0.1:8781"
+	defaultPostgresPort  = 8784
+	defaultAdsListen     = "127.0.0.1:8790"
+)

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/connector/adbudget"
+	"github.com/cutonce/cutonce/internal/auth"
+	"github.com/cutonce/cutonce/internal/catalog"
+	"github.com/cutonce/cutonce/internal/config"
+	"github.com/cutonce/cutonce/internal/metrics"
+	"github.com/cutonce/cutonce/policy"
+	"github.com/cutonce/cutonce/preview"
+	"github.com/cutonce/cutonce/store"
+)
+
+// blueprint is what a service is built from.
+type blueprint struct {
+	settings config.Settings
+	// rules are the policy files.
+	rules fs.FS
+	log   *slog.Logger
+	// dev is the development issuer's door, nil in production.
+	dev *devDoor
+}
+
+// service is everything that one process serves, built and not yet running.
+type service struct {
+	blueprint
+	actions   *connector.Registry
+	texts     *catalog.Catalog
+	store     *store.Store
+	verifier  *auth.Verifier
+	previews  *preview.Service
+	approvals *approvals.Service
+	commits   *commit.Service
+	metrics   *metrics.Metrics
+	closers   []func()
+}
+
+// build makes the parts in the order in which they need each other. When it returns an error, nothing is left open.
+func build(ctx context.Context, b blueprint) (_ *service, err error) {
+	s := &service{blueprint: b}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	rules, err := s.loadActions()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	source, err := policySource(b.rules)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store.ActivatePolicy(ctx, rules.Version(), source); err != nil {
+		return nil, err
+	}
+	b.log.Info("policy active", "version", rules.Version())
+	if s.verifier, err = auth.New(ctx, verifierOf(b.settings, b.log)); err != nil {
+		return nil, err
+	}
+	return s, s.makeServices(rules)
+}
+
+// loadActions makes the connectors and the texts, and compiles the policy about them. It asks nobody for anything.
+func (s *service) loadActions() (*policy.Policy, error) {
+	ads, err := adbudget.New(adsOf(s.settings))
+	if err != nil {
+		return nil, fmt.Errorf("the ad platform's connector: %w", err)
+	}
+	s.closers = append(s.closers, ads.Close)
+	if s.actions, err = connector.NewRegistry(ads); err != nil {
+		return nil, err
+	}
+	if s.texts, err = catalog.New(s.actions.Texts()...); err != nil {
+		return nil, err
+	}
+	rules, err := policy.Load(s.rules)
+	if err != nil {
+		return nil, fmt.Errorf("the policy: %w", err)
+	}
+	var names []string
+	for _, a := range s.actions.Actions() {
+		names = append(names, a.Name)
+	}
+	if err := rules.CheckActions(names); err != nil {
+		return nil, fmt.Errorf("the policy: %w", err)
+	}
+	return rules, nil
+}
+
+// openStore connects to a database that is migrated and durable, or says why it will not.
+func (s *service) openStore(ctx context.Context) error {
+	url := string(s.settings.DatabaseURL)
+	if s.settings.Migrate {
+		if err := migrateOurs(ctx, url); err != nil {
+			return err
+		}
+	} else if pending, err := store.Pending(ctx, url); err != nil || pending {
+		return errors.Join(errors.New("the database's schema is behind this version: run cutonce migrate, or leave CUTONCE_MIGRATE on"), err)
+	}
+	var err error
+	if s.store, err = store.Open(ctx, store.Config{URL: url, MaxConns: int32(s.settings.DatabasePool)}); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.store.Close)
+	durable, settings, err := s.store.Durability(ctx)
+	switch {
+	case err != nil:
+		return err
+	case durable:
+		return nil
+	case s.settings.AllowUnsafe == config.Unsafe:
+		s.log.Warn("the database may forget what it has acknowledged: an effect could happen twice after a power cut", "database", settings)
+		return nil
+	}
+	return fmt.Errorf("the database may forget what it has acknowledged (%s), so that an effect could happen twice after a power cut: "+
+		"turn these settings on, or set CUTONCE_ALLOW_UNSAFE_DATABASE=%s where nothing matters", settings, config.Unsafe)
+}
+
+func (s *service) makeServices(rules *policy.Policy) error {
+	clocks := clocksOf(s.settings.Clock)
+	s.metrics = metrics.New(metrics.Config{Version: version, Backlog: backlogOf(s.store), Pool: poolOf(s.store), Now: time.Now})
+	var err error
+	s.previews, err = preview.NewService(preview.Deps{
+		Store: countedPreviews{s.store, s.metrics}, Actions: s.actions, Policy: rules, Clocks: clocks, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.approvals = approvals.NewService(approvals.Deps{
+		Store: countedApprovals{s.store, s.metrics}, Actions: s.actions, Policy: rules, Clocks: clocks,
+	})
+	s.commits = commit.NewService(commit.Deps{
+		Store: s.store, Actions: s.actions, Recheck: s.approvals, PolicyVersion: rules.Version(), Secret: []byte(s.settings.Secret),
+		Clocks: clocks, ApplyWait: s.settings.Clock.ApplyWait, SendMargin: s.settings.Clock.SendMargin,
+		ProbeBase: s.settings.Clock.ProbeBase, Log: s.log, Observe: observer{s.metrics},
+	})
+	return nil
+}
+
+// close lets go of what build opened, the last first.
+func (s *service) close() {
+	for n := len(s.closers) - 1; n >= 0; n-- {
+		s.closers[n]()
+	}
+	s.closers = nil
+}
