@@ -60,4 +60,3 @@ func (c *console) toChange(v *visit) error {
 	}
 	return v.goTo("/changes/" + id.String())
 }
-

@@ -58,8 +58,12 @@ func (v *visit) problemOf(err error) *problem {
 		p.Message = text
 	}
 	p.Next = v.t("web.next." + string(f.Next))
-	for _, field := range body.Fields {
-		p.Fields[strings.TrimPrefix(field.Path, "/")] = field.Reason
+	for i, field := range f.Fields {
+		reason := v.forPeople(field.Key, field.Args)
+		if reason == "" {
+			reason = body.Fields[i].Reason
+		}
+		p.Fields[strings.TrimPrefix(field.Path, "/")] = reason
 	}
 	return p
 }
