@@ -4,6 +4,7 @@ import (
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/internal/visible"
 )
 
 // Changes is one page of a list of changes.
@@ -25,9 +26,12 @@ func (w Writer) Changes(list []commit.Change, cursor string) Changes {
 
 // Found writes one page of a find tool, and says how much of all that matches it is.
 func (w Writer) Found(p connector.Page) Found {
-	out := Found{Message: w.Counted(len(p.Items), p.Total, p.NextCursor), Items: p.Items, NextCursor: p.NextCursor, Next: string(fault.NextNone)}
+	out := Found{Message: w.Counted(len(p.Items), p.Total, p.NextCursor), Items: make([]map[string]any, 0, len(p.Items)), NextCursor: p.NextCursor, Next: string(fault.NextNone)}
 	if len(p.Items) == 0 {
-		out.Items, out.Next = []map[string]any{}, string(fault.NextFixInput)
+		out.Next = string(fault.NextFixInput)
+	}
+	for _, item := range p.Items {
+		out.Items = append(out.Items, shown(item))
 	}
 	if p.Total >= 0 {
 		total := p.Total
@@ -35,6 +39,18 @@ func (w Writer) Found(p connector.Page) Found {
 	}
 	for _, warning := range p.Warnings {
 		out.Warnings = append(out.Warnings, w.Say(warning))
+	}
+	return out
+}
+
+// shown is an item with the hidden characters of its texts made visible. The connector's own item is left as it is.
+func shown(item map[string]any) map[string]any {
+	out := make(map[string]any, len(item))
+	for name, value := range item {
+		if text, ok := value.(string); ok {
+			value = visible.Text(text)
+		}
+		out[name] = value
 	}
 	return out
 }

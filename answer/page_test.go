@@ -29,6 +29,10 @@ func TestFoundSaysWhatWasCut(t *testing.T) {
 			connector.Page{Items: items, Total: -1},
 			answer.Found{Message: "Shown: 2.", Items: items, Next: "none"},
 		},
+		"hidden characters": {
+			connector.Page{Items: []map[string]any{{"name": "a\u202eb", "n": 1}}, Total: -1},
+			answer.Found{Message: "Shown: 1.", Items: []map[string]any{{"name": "a⟨U+202E⟩b", "n": 1}}, Next: "none"},
+		},
 		"nothing": {
 			connector.Page{},
 			answer.Found{Message: "Nothing matches.", Items: []map[string]any{}, Total: at(0), Next: "fix_input"},
