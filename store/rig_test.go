@@ -177,6 +177,8 @@ var automatic = policy.Ruling{Verdict: policy.Allow, Rule: "auto", Version: poli
 
 const policyVersion = "p1"
 
+var secret = []byte("a secret of thirty-two bytes.....")
+
 type observer struct{}
 
 func (observer) Sent(string, connector.Class, time.Duration) {}
@@ -184,13 +186,17 @@ func (observer) Settled(string, commit.Status)               {}
 
 // rig is the whole core on a database of its own.
 type rig struct {
-	t         testing.TB
-	url       string
-	store     *store.Store
-	pool      *pgxpool.Pool
-	target    *ledger
-	rules     *ruler
-	clocks    connector.Clocks
+	t      testing.TB
+	url    string
+	store  *store.Store
+	pool   *pgxpool.Pool
+	target *ledger
+	rules  *ruler
+	clocks connector.Clocks
+	// forged is set by tests that break chains themselves.
+	forged bool
+	// urlOption is added to the database's URL.
+	urlOption string
 	previews  *preview.Service
 	approvals *approvals.Service
 	commits   *commit.Service
@@ -209,7 +215,7 @@ func newRig(t testing.TB, options ...func(*rig)) *rig {
 		o(r)
 	}
 	template := pgtest.Migrated(migrations.FS, store.Migrate)
-	r.url = pgtest.URL(t, template)
+	r.url = pgtest.URL(t, template) + r.urlOption
 	r.store = openStore(t, r.url)
 	pool, err := pgxpool.New(t.Context(), r.url)
 	if err != nil {
@@ -217,6 +223,7 @@ func newRig(t testing.TB, options ...func(*rig)) *rig {
 	}
 	r.pool = pool
 	t.Cleanup(pool.Close)
+	t.Cleanup(r.verifyAtEnd) // after the drains, which are registered later
 	if err := r.store.ActivatePolicy(t.Context(), policyVersion, "test"); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +254,7 @@ func services(t testing.TB, r *rig, s *store.Store) (*preview.Service, *approval
 	}
 	people := approvals.NewService(approvals.Deps{Store: s, Actions: registry, Policy: r.rules, Clocks: r.clocks})
 	commits := commit.NewService(commit.Deps{
-		Store: s, Actions: registry, Recheck: people, PolicyVersion: policyVersion, Secret: []byte("a secret of thirty-two bytes....."),
+		Store: s, Actions: registry, Recheck: people, PolicyVersion: policyVersion, Secret: secret,
 		Clocks: r.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: 10 * time.Millisecond, Log: log, Observe: observer{},
 	})
 	t.Cleanup(func() {
