@@ -1,0 +1,140 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/internal/target"
+	"github.com/cutonce/cutonce/preview"
+)
+
+// unknown makes a change whose effect happened and whose reply was lost.
+func (r *rig) unknown(campaign string) preview.ID {
+	r.t.Helper()
+	r.must(r.ads.AddFault(target.Once(target.OpChange, campaign, target.Step{Action: target.DropAfter})))
+	id := r.prepare(campaign, "12000", "Weekend sale")
+	c, err := r.commits.Apply(r.t.Context(), bot, "budget_change", id, 10*time.Second)
+	if err != nil || c.Status != commit.StatusUnknown {
+		r.t.Fatalf("apply: got status %s, %v, want unknown", c.Status, err)
+	}
+	return id
+}
+
+func TestAnOperatorLooksAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.unknown(target.PlainJPY(0))
+	oper := r.as("oper")
+	list := oper.get("/outcomes").want(http.StatusOK, "The agent dev-agent asks for "+target.UserSato, "The service keeps looking")
+	if got := list.text("nav [aria-current] .count"); got != "1" {
+		t.Errorf("the badge: got %q, want 1", got)
+	}
+	page := oper.get(list.wantOne(".card h2 a").AttrOr("href", "")).want(http.StatusOK,
+		"it is not known whether it happened", "Nobody has looked yet.", "key of acme "+id.String()+" 0", `PATCH /v1/campaigns/`)
+	oper.submit(page, "form[action$='/probe']").want(http.StatusOK, "It happened, exactly once.", "a look-up at the target", "Look-up: the effect was found")
+	if got := r.status(id).Status; got != commit.StatusApplied {
+		t.Errorf("status: got %s, want applied", got)
+	}
+	oper.get("/outcomes").want(http.StatusOK, "There is no unknown outcome.")
+	// Looking at what is settled is answered in words.
+	oper.post("/changes/"+id.String()+"/probe").want(http.StatusConflict, "This was settled before you")
+}
+
+func TestAnOperatorSettlesWhatNoMachineCan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) { r.noLookup = true })
+	id := r.unknown(target.PlainJPY(0))
+	oper := r.as("oper")
+	path := "/changes/" + id.String()
+	looked := oper.submit(oper.get(path), "form[action$='/probe']").
+		want(http.StatusOK, "Last look:", "proves nothing", "Value at preview, now, and as requested")
+	if got, want := looked.text("table tbody"), "Daily budget10,000 JPY12,000 JPY12,000 JPY"; got != want {
+		t.Errorf("the three columns: got %q, want %q", got, want)
+	}
+
+	const form = "form[action$='/resolution']"
+	missing := oper.submit(looked, form, "reason", "I have looked at the console").
+		want(http.StatusUnprocessableEntity, "Say whether it happened.")
+	if got := missing.Find("textarea#reason").Text(); got != "I have looked at the console" {
+		t.Errorf("the typed text: got %q, want it kept", got)
+	}
+	short := oper.submit(missing, form, "outcome", "applied", "evidence", "log").
+		want(http.StatusUnprocessableEntity, "Write at least 5 characters.")
+	short.wantOne("input[value=applied][checked]")
+	if got := short.Find("textarea#evidence").Text(); got != "log" {
+		t.Errorf("the typed evidence: got %q, want it kept", got)
+	}
+	oper.submit(short, form, "outcome", "applied", "evidence", "ticket 4711").
+		want(http.StatusOK, "an operator's statement", "oper@agency.example", "I have looked at the console", "Settled by an operator")
+
+	second := oper.post(path+"/resolution", "outcome", "not_applied", "reason", "no, it did not", "evidence", "ticket 4712").
+		want(http.StatusConflict, "oper@agency.example has already settled this", "I have looked at the console")
+	second.wantNone(form)
+	if got := second.text("#kept-reason") + "|" + second.text("#kept-evidence"); got != "no, it did not|ticket 4712" {
+		t.Errorf("the typed texts: got %q, want them kept", got)
+	}
+	if got := r.status(id); got.Status != commit.StatusApplied {
+		t.Errorf("status: got %s, want applied", got.Status)
+	}
+}
+
+func TestTooEarlyToSayThatItDidNot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) { r.noLookup = true; r.clocks.SettleFor = time.Minute })
+	id := r.unknown(target.PlainJPY(0))
+	oper := r.as("oper")
+	path := "/changes/" + id.String()
+	page := oper.get(path).want(http.StatusOK, "counts only once a late effect is no longer to be expected")
+	early := oper.submit(page, "form[action$='/resolution']", "outcome", "not_applied", "reason", "nothing there", "evidence", "ticket 1").
+		want(http.StatusConflict, "It is too early to say that it did not happen")
+	if got := early.Find("textarea#reason").Text(); got != "nothing there" {
+		t.Errorf("the typed text: got %q, want it kept", got)
+	}
+	early.wantOne("input[value=not_applied][checked]")
+	if got := r.status(id).Status; got != commit.StatusUnknown {
+		t.Errorf("status: got %s, want unknown", got)
+	}
+}
+
+func TestOnlyOperatorsSettle(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.unknown(target.PlainJPY(0))
+	path := "/changes/" + id.String()
+	for person, want := range map[string]string{"kim": "Only operators can settle it.", "sato": "Only operators can settle it.", "auditor": "Only operators can settle it."} {
+		b := r.as(person)
+		b.get(path+"?lang=en").want(http.StatusOK, want).wantNone("form[action*='/resolution'], form[action*='/probe']")
+		b.post(path+"/resolution?lang=en", "outcome", "applied", "reason", "trust me", "evidence", "none at all").
+			want(http.StatusForbidden, "Only operators can do this.")
+		b.post(path+"/probe?lang=en").want(http.StatusForbidden, "Only operators can do this.")
+	}
+	if got := r.status(id).Status; got != commit.StatusUnknown {
+		t.Errorf("status: got %s, want unknown", got)
+	}
+}
+
+func TestWhatWasNotAppliedSaysWhy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	oper := r.as("oper")
+
+	drifted := r.prepare(target.PlainJPY(0), "12000", "Weekend sale")
+	r.must(r.ads.SetBudget(target.PlainJPY(0), "11000"))
+	r.apply(drifted, commit.StatusNotApplied)
+	page := oper.get("/changes/"+drifted.String()).want(http.StatusOK, "the target had moved since the preview")
+	if got, want := page.text("table tbody"), "Daily budget10,000 JPY11,000 JPY12,000 JPY"; got != want {
+		t.Errorf("the three columns: got %q, want %q", got, want)
+	}
+
+	denied := r.prepare(target.PlainJPY(2), "900000", "Everything")
+	oper.get("/changes/"+denied.String()).want(http.StatusOK, "Denied by policy", "The rule ceiling of the policy does not allow it.")
+
+	waiting := r.prepare(target.PlainJPY(3), "19000", "Soon")
+	asked := oper.get("/changes/"+waiting.String()).want(http.StatusOK, "nobody has been asked yet")
+	if got := asked.text(".timeline"); !strings.Contains(got, "Prepared · dev-agent for sato@agency.example") {
+		t.Errorf("the timeline: got %q", got)
+	}
+}
