@@ -75,8 +75,7 @@ func (p demoPerson) get(ctx context.Context, path string) (answer.Body, error) {
 	return p.do(ctx, http.MethodGet, path, nil)
 }
 
-func (p demoPerson) do(ctx context.Context, method, path string, raw []byte) (answer.Body, error) {
-	var body answer.Body
+func (p demoPerson) do(ctx context.Context, method, path string, raw []byte) (body answer.Body, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(raw))
 	if err != nil {
 		return body, err
@@ -91,8 +90,30 @@ func (p demoPerson) do(ctx context.Context, method, path string, raw []byte) (an
 	if err != nil {
 		return body, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	if err := json.Unmarshal(answered, &body); err != nil {
-		return body, fmt.Errorf("%s %s answered %s: %w", method, path, answered, err)
+	return readBody(answered, response.StatusCode)
+}
+
+// readBody reads an answer. In a problem (RFC 9457) the member "status" is HTTP's, so the change's own tells.
+func readBody(raw []byte, status int) (answer.Body, error) {
+	if status < http.StatusBadRequest {
+		var body answer.Body
+		return body, json.Unmarshal(raw, &body)
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return answer.Body{}, fmt.Errorf("HTTP %d: %s: %w", status, raw, err)
+	}
+	delete(members, "status")
+	rest, err := json.Marshal(members)
+	if err != nil {
+		return answer.Body{}, err
+	}
+	var body answer.Body
+	if err := json.Unmarshal(rest, &body); err != nil {
+		return body, fmt.Errorf("HTTP %d: %s: %w", status, raw, err)
+	}
+	if body.Change != nil {
+		body.Status = body.Change.Status
 	}
 	return body, nil
 }

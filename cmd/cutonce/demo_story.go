@@ -134,7 +134,7 @@ func (d *demo) approved(ctx context.Context) (string, error) {
 	if err := first(err, want("status", asked.Status, "pending")); err != nil {
 		return asked.Message, err
 	}
-	seen, err := d.approver.get(ctx, "/v1/previews/"+d.large+"?format=detailed")
+	seen, err := d.approver.get(ctx, "/v1/previews/"+d.large+"?response_format=detailed")
 	if err := first(err, want("a digest is shown", seen.Change != nil && len(seen.Change.Digest) == 64, true)); err != nil {
 		return seen.Message, err
 	}
@@ -279,21 +279,40 @@ func (d *demo) toldApart(ctx context.Context) (string, error) {
 	refusing, silent := target.PlainJPY(5), target.PlainJPY(6)
 	b1, err1 := d.prepare(ctx, refusing, 12000, "")
 	b2, err2 := d.prepare(ctx, silent, 12000, "")
-	if err := first(err1, err2, want("status", b1.Status, "approved"), want("status", b2.Status, "approved"), d.control.AddFault(ctx,
-		target.Once(target.OpChange, refusing, target.Step{Action: target.StatusBefore, Status: 422}),
-		target.Once(target.OpRead, silent, target.Step{Action: target.DropBefore}))); err != nil {
+	if err := first(err1, err2, want("status", b1.Status, "approved"), want("status", b2.Status, "approved")); err != nil {
 		return "", err
 	}
-	refused, err1 := d.apply(ctx, b1.PreviewID)
-	left, err2 := d.apply(ctx, b2.PreviewID)
-	if err := first(err1, err2, want("code", refused.Code, "target_refused"), want("status", refused.Status, "not_applied"),
-		want("code", left.Code, "target_unavailable"), want("status", left.Status, "approved")); err != nil {
-		return refused.Message + " / " + left.Message, err
+	refused, err := d.removedMeanwhile(ctx, refusing, b1.PreviewID)
+	if err := first(err, want("code", refused.Code, "target_refused"), want("status", refused.Status, "not_applied")); err != nil {
+		return refused.Message, err
+	}
+	unreadable := target.Once(target.OpRead, silent, target.Step{Action: target.StatusBefore, Status: 503})
+	if err := d.control.AddFault(ctx, unreadable); err != nil {
+		return "", err
+	}
+	left, err := d.apply(ctx, b2.PreviewID)
+	if err := first(err, want("code", left.Code, "target_unavailable"), want("status", left.Status, "approved")); err != nil {
+		return left.Message, err
 	}
 	again, err := d.apply(ctx, b2.PreviewID)
 	d.mark(b2.PreviewID)
-	return fmt.Sprintf("refused → %s, %s; never left → %s, still %s, so apply again → %s", refused.Status, refused.Code, left.Code, left.Status,
-		again.Status), first(err, want("status", again.Status, "applied"))
+	return fmt.Sprintf("refused → %s, %s (%s); never left → %s, still %s, so apply again → %s", refused.Status, refused.Code,
+		refused.Change.Outcome.TargetSays, left.Code, left.Status, again.Status), first(err, want("status", again.Status, "applied"))
+}
+
+// removedMeanwhile applies a change, and has somebody remove the campaign while the request is on its way.
+func (d *demo) removedMeanwhile(ctx context.Context, campaign, id string) (b answer.Body, err error) {
+	held := target.Once(target.OpChange, campaign, target.Step{Action: target.HoldBefore, Gate: "removed"})
+	if err := d.control.AddFault(ctx, held); err != nil {
+		return b, err
+	}
+	var applying sync.WaitGroup
+	applying.Go(func() { b, err = d.apply(ctx, id) })
+	waited := d.control.Wait(ctx, target.Event{Stage: target.StageHeld, Match: target.Match{Op: target.OpChange, Resource: campaign}}, 1)
+	_, edited := d.control.EditCampaign(ctx, campaign, target.CampaignEdit{Status: target.StatusRemoved})
+	released := d.control.Release(ctx, "removed")
+	applying.Wait()
+	return b, first(err, waited, edited, released)
 }
 
 func (d *demo) counters(ctx context.Context) (string, error) {

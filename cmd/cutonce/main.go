@@ -54,10 +54,6 @@ func root() *cobra.Command {
 		Args:          cobra.NoArgs,
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(devCommand(), serveCommand(), migrateCommand(), targetCommand(), versionCommand())
-	cmd.AddCommand(others...)
+	cmd.AddCommand(devCommand(), serveCommand(), migrateCommand(), demoCommand(), targetCommand(), versionCommand())
 	return cmd
 }
-
-// others are commands that their own files add.
-var others []*cobra.Command
