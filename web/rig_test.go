@@ -331,7 +331,7 @@ func readPage(t testing.TB, resp *http.Response) *page {
 		t.Fatal(err)
 	}
 	p := &page{Document: doc, t: t, status: resp.StatusCode, header: resp.Header, url: resp.Request.URL, body: string(raw)}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
+	if redirect := p.status/100 == 3; !redirect && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
 		p.checkMarkup()
 	}
 	return p
