@@ -339,3 +339,5 @@ func (p reply) field(path string) string {
 	}
 	return ""
 }
+
+func shortApplyWait(d *api.Deps) { d.ApplyWait = 300 * time.Millisecond }
