@@ -134,6 +134,27 @@ func (l *ledger) Lookup(_ context.Context, _ connector.Plan, call connector.Call
 	return connector.Finding{Found: connector.EffectAbsent}, nil
 }
 
+// script replaces what Execute does; nil is the plain effect again.
+func (l *ledger) script(f func(context.Context, connector.Plan, connector.Call, func() error) (connector.Receipt, error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.execute = f
+}
+
+// looks replaces what Lookup finds.
+func (l *ledger) looks(f func(connector.Call) (connector.Finding, error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lookup = f
+}
+
+// reads replaces what Read gives.
+func (l *ledger) reads(f func(connector.Reading) (connector.Reading, error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.read = f
+}
+
 func (l *ledger) total() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,6 +227,11 @@ type rig struct {
 var shortClocks = connector.Clocks{
 	PreviewTTL: time.Minute, ApprovalFor: time.Minute, ApplyWindow: time.Minute, SendFor: 500 * time.Millisecond,
 	LeaseFor: 1500 * time.Millisecond, SettleFor: 200 * time.Millisecond,
+}
+
+// hasty is for tests that wait for a lease to lapse and an outcome to settle.
+func hasty(r *rig) {
+	r.clocks.LeaseFor, r.clocks.SendFor, r.clocks.SettleFor = 600*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond
 }
 
 func newRig(t testing.TB, options ...func(*rig)) *rig {
