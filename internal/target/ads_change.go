@@ -23,20 +23,10 @@ func (a *Ads) serveChange(w http.ResponseWriter, r *http.Request) {
 
 // readChange reads the request and completes the call's print, or says how it is refused as malformed.
 func (c *call) readChange(w http.ResponseWriter, r *http.Request) (budgetChange, *answer) {
-	if !validKey(c.key) || len(r.Header.Values("Idempotency-Key")) > 1 {
-		a := refuse(http.StatusBadRequest, "invalid_key", "Idempotency-Key must be one value of at most 255 visible ASCII characters")
-		return budgetChange{}, &a
-	}
-	body, refusal := readBody(w, r)
+	members, refusal := c.readMembers(w, r, "daily_budget", "currency")
 	if refusal != nil {
 		return budgetChange{}, refusal
 	}
-	members, err := decodeStrings(body, "daily_budget", "currency")
-	if err != nil {
-		a := refuse(http.StatusBadRequest, "invalid_body", err.Error())
-		return budgetChange{}, &a
-	}
-	c.print = fingerprint(r, body)
 	return budgetChange{
 		id: c.resource, amount: members["daily_budget"], currency: members["currency"],
 		ifMatch: r.Header.Get("If-Match"), who: whoOf(r),

@@ -1,11 +1,8 @@
 package target
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -82,7 +79,7 @@ func (a *Ads) page(s search, stale bool) campaignPage {
 			continue
 		}
 		if len(page.Campaigns) == s.limit {
-			page.NextCursor = s.cursor(page.Campaigns[s.limit-1].ID)
+			page.NextCursor = cursorOf(s.filter(), page.Campaigns[s.limit-1].ID)
 			continue
 		}
 		page.Campaigns = append(page.Campaigns, c)
@@ -99,25 +96,22 @@ func (s search) matches(c Campaign) bool {
 func fold(s string) string { return strings.ToLower(norm.NFKC.String(s)) }
 
 func readSearch(r *http.Request) (search, *answer) {
-	if refusal := onlyParameters(r, "query", "status", "cursor", "limit"); refusal != nil {
+	refusal := onlyParameters(r, "query", "status", "cursor", "limit")
+	if refusal != nil {
 		return search{}, refusal
 	}
 	q := r.URL.Query()
-	s := search{query: q.Get("query"), status: q.Get("status"), limit: 20}
+	s := search{query: q.Get("query"), status: q.Get("status")}
 	switch s.status {
 	case "", StatusEnabled, StatusPaused, StatusRemoved:
 	default:
 		return s, badParameter("status is enabled, paused or removed")
 	}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 100 {
-			return s, badParameter("limit is 1 to 100")
-		}
-		s.limit = n
+	if s.limit, refusal = readLimit(q); refusal != nil {
+		return s, refusal
 	}
 	if text := q.Get("cursor"); text != "" {
-		after, ok := s.openCursor(text)
+		after, ok := openCursor(s.filter(), text)
 		if !ok {
 			return s, badParameter("cursor is not one that this query and status gave")
 		}
@@ -126,23 +120,8 @@ func readSearch(r *http.Request) (search, *answer) {
 	return s, nil
 }
 
-// cursor names the last ID shown, sealed to the search it belongs to.
-func (s search) cursor(last string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(s.seal() + last))
-}
-
-func (s search) openCursor(text string) (after string, ok bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return "", false
-	}
-	return strings.CutPrefix(string(raw), s.seal())
-}
-
-func (s search) seal() string {
-	sum := sha256.Sum256([]byte(url.Values{"q": {s.query}, "s": {s.status}}.Encode()))
-	return string(sum[:6])
-}
+// filter is what a cursor is sealed to.
+func (s search) filter() url.Values { return url.Values{"q": {s.query}, "s": {s.status}} }
 
 func (a *Ads) serveLookup(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()

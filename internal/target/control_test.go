@@ -3,7 +3,6 @@ package target_test
 import (
 	"context"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -151,7 +150,7 @@ func TestServeDrains(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- target.Serve(ctx, ln, ads) }()
-	s := sim{ads, "http://" + ln.Addr().String(), &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	s := sim{ads, callerOf("http://" + ln.Addr().String())}
 	s.get("/healthz").want(t, 200, "ok")
 	s.script(t, target.Once(target.OpChange, id, target.Step{Action: target.HoldBefore}))
 	held := inBackground(func() got { return s.set(id, "1", "JPY", "k") })

@@ -33,6 +33,26 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *answer) {
 	return body, nil
 }
 
+// readMembers reads a change's key and body, and completes the call's print; or it says how the request is refused as
+// malformed.
+func (c *call) readMembers(w http.ResponseWriter, r *http.Request, names ...string) (map[string]string, *answer) {
+	if !validKey(c.key) || len(r.Header.Values("Idempotency-Key")) > 1 {
+		a := refuse(http.StatusBadRequest, "invalid_key", "Idempotency-Key must be one value of at most 255 visible ASCII characters")
+		return nil, &a
+	}
+	body, refusal := readBody(w, r)
+	if refusal != nil {
+		return nil, refusal
+	}
+	members, err := decodeStrings(body, names...)
+	if err != nil {
+		a := refuse(http.StatusBadRequest, "invalid_body", err.Error())
+		return nil, &a
+	}
+	c.print = fingerprint(r, body)
+	return members, nil
+}
+
 // decodeStrings reads one JSON object whose members are exactly the named strings, each once and spelled as here.
 // encoding/json alone would accept duplicates and other cases, and two parsers would then read different requests.
 func decodeStrings(body []byte, names ...string) (map[string]string, error) {

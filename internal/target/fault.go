@@ -46,7 +46,7 @@ type Step struct {
 // Match says which requests a rule is for. An empty member matches anything.
 type Match struct {
 	Op       Op     `json:"op,omitempty"`
-	Resource string `json:"resource,omitempty"` // the campaign's ID; of a look-up, the one it names or its key changed
+	Resource string `json:"resource,omitempty"` // the campaign's ID or "SERVICE/ENVIRONMENT"; of a look-up, the one it names or its key changed
 	Key      string `json:"key,omitempty"`
 }
 

@@ -38,8 +38,8 @@ type PlatformConfig struct {
 	HonourKeys bool
 	// KeyTTL is how long an answer is kept for its key; 24 hours if zero.
 	KeyTTL time.Duration
-	// Clock dates log entries and ages keys. Nil is a logical clock: the first reading is 2026-01-01T00:00:00Z,
-	// each later one a millisecond more.
+	// Clock dates log entries and ages keys. Nil is a logical clock: the first reading is 2026-01-01T00:00:00Z (for
+	// [Deploys] 2026-12-01, after its seeded history), each later one a millisecond more.
 	Clock func() time.Time
 	// Log gets one line per effect and per fault used. Nil discards them.
 	Log *slog.Logger
@@ -81,7 +81,7 @@ func newPlatform(cfg PlatformConfig) *Platform {
 		p.keyTTL = 24 * time.Hour
 	}
 	if p.clock == nil {
-		p.clock = logicalClock()
+		p.clock = logicalClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	}
 	if p.logger == nil {
 		p.logger = slog.New(slog.DiscardHandler)
@@ -91,8 +91,7 @@ func newPlatform(cfg PlatformConfig) *Platform {
 }
 
 // logicalClock makes two runs of the same requests alike to the byte. The caller serialises the readings.
-func logicalClock() func() time.Time {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+func logicalClock(at time.Time) func() time.Time {
 	return func() time.Time {
 		now := at
 		at = at.Add(time.Millisecond)

@@ -16,12 +16,20 @@ import (
 
 const token = "test-credential"
 
-// sim is a platform behind a real server, and a client without connection reuse, so that nothing is sent twice by
-// net/http itself.
-type sim struct {
-	*target.Ads
+// caller calls one server, without connection reuse, so that nothing is sent twice by net/http itself.
+type caller struct {
 	url    string
 	client *http.Client
+}
+
+func callerOf(url string) caller {
+	return caller{url, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+}
+
+// sim is a platform behind a real server.
+type sim struct {
+	*target.Ads
+	caller
 }
 
 func start(t *testing.T, change ...func(*target.AdsConfig)) sim {
@@ -34,7 +42,7 @@ func start(t *testing.T, change ...func(*target.AdsConfig)) sim {
 	server := httptest.NewServer(ads)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { _ = ads.Close() }) // first, so that the server does not wait for held requests
-	return sim{ads, server.URL, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	return sim{ads, callerOf(server.URL)}
 }
 
 func honourKeys(cfg *target.AdsConfig) { cfg.HonourKeys = true }
@@ -47,7 +55,7 @@ type got struct {
 	err    error
 }
 
-func (s sim) send(method, path, body string, headers ...string) got {
+func (s caller) send(method, path, body string, headers ...string) got {
 	req, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		return got{err: err}
@@ -68,7 +76,7 @@ func (s sim) send(method, path, body string, headers ...string) got {
 	return got{resp.StatusCode, resp.Header, string(text), err}
 }
 
-func (s sim) get(path string) got { return s.send("GET", path, "") }
+func (s caller) get(path string) got { return s.send("GET", path, "") }
 
 // set sends a budget change with a request key.
 func (s sim) set(id, amount, currency, key string, headers ...string) got {
