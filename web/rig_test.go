@@ -24,6 +24,7 @@ import (
 	"github.com/cutonce/cutonce/examples/policies"
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/catalog"
+	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/internal/pgtest"
 	"github.com/cutonce/cutonce/internal/session"
 	"github.com/cutonce/cutonce/internal/target"
@@ -213,7 +214,7 @@ func (r *rig) prepare(campaign, jpy, reason string, more ...string) preview.ID {
 	}
 	p, err := r.previews.Prepare(r.t.Context(), bot, preview.Request{Action: adbudget.ActionName, Input: []byte(body + "}")})
 	if err != nil {
-		r.t.Fatalf("prepare: %v", err)
+		r.t.Fatalf("prepare: %v %+v", err, fault.From(err).Fields)
 	}
 	return p.Preview.ID
 }

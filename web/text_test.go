@@ -21,7 +21,7 @@ func TestTextFromOutsideIsText(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.must(r.ads.Add(target.Campaign{ID: "2009001", Status: target.StatusEnabled, AccountID: "acc-jp-01", Owner: target.UserSato, Name: evilName, DailyBudget: "10000", Currency: "JPY"}))
-	id := r.prepare("2009001", "16000", `<b onclick="alert(1)">Sale</b>`, evilName)
+	id := r.prepare("2009001", "16000", `<b onclick="alert(1)">Sale</b>`)
 	r.ask(id, evilReason)
 	kim := r.as("kim")
 	for _, path := range []string{"/", "/history", "/changes/" + id.String(), "/changes/" + id.String() + "/review"} {
