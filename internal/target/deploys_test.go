@@ -442,24 +442,24 @@ func TestStaleDeployReads(t *testing.T) {
 	t.Parallel()
 	s := startDeploys(t)
 	s.rollBack(target.CheckoutAPIPrevious, "k").want(t, 201, "")
-	s.script(t,
-		target.Fault{Match: target.Match{Op: target.OpRead, Resource: apiResource}, Times: 2, Do: []target.Step{{Action: target.StaleRead}}},
-		target.Once(target.OpFind, apiResource, target.Step{Action: target.StaleRead}),
-		target.Once(target.OpLookup, apiResource, target.Step{Action: target.StaleRead}),
-		target.Once(target.OpLookup, apiResource, target.Step{Action: target.HideLookup}))
 	search := "/v1/deployments" + query("service", "checkout-api", "environment", "production", "limit", "1")
-	for _, tc := range []struct{ path, stale, fresh string }{
-		{apiProduction, `"etag":"\"dep-000106\""`, `"etag":"\"dep-010001\""`},
-		{"/v1/deployments/dep-000106", `"status":"active"`, `"status":"rolled_back"`},
-		{search, `"deployments":[{"id":"dep-000106"`, `"deployments":[{"id":"dep-010001"`},
-		{"/v1/rollbacks?key=k", `{"rollbacks":[]}`, "lookup_unsupported"},
+	for _, tc := range []struct {
+		op                 target.Op
+		path, stale, fresh string
+	}{
+		{target.OpRead, apiProduction, `"etag":"\"dep-000106\""`, `"etag":"\"dep-010001\""`},
+		{target.OpRead, "/v1/deployments/dep-000106", `"status":"active"`, `"status":"rolled_back"`},
+		{target.OpFind, search, `"deployments":[{"id":"dep-000106"`, `"deployments":[{"id":"dep-010001"`},
+		{target.OpLookup, "/v1/rollbacks?key=k", `{"rollbacks":[]}`, "dep-010001"},
 	} {
+		s.script(t, target.Once(tc.op, apiResource, target.Step{Action: target.StaleRead}))
 		s.get(tc.path).want(t, 200, tc.stale)
 		if fresh := s.get(tc.path); !strings.Contains(fresh.body, tc.fresh) {
 			t.Errorf("%s: got %s, want %s in it", tc.path, fresh.body, tc.fresh)
 		}
 	}
-	s.get("/v1/rollbacks?key=k").want(t, 200, "dep-010001")
+	s.script(t, target.Once(target.OpLookup, apiResource, target.Step{Action: target.HideLookup}))
+	s.get("/v1/rollbacks?key=k").want(t, 501, "lookup_unsupported")
 	s.get("/v1/rollbacks").want(t, 400, "invalid_parameter")
 }
 
