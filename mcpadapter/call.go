@@ -52,6 +52,9 @@ func (h *Handler) call(ctx context.Context, t *tool, raw json.RawMessage) *mcp.C
 		c.texts = h.deps.Catalog.In("")
 		return h.result(ctx, c, t, failed(answer.Writer{Texts: c.texts}, fault.New(fault.Unauthenticated, nil)))
 	}
+	if c.args != nil {
+		raw = c.args
+	}
 	return h.result(ctx, c, t, h.perform(ctx, c, t, raw))
 }
 

@@ -28,6 +28,8 @@ type caller struct {
 	who       actor.Actor
 	texts     *catalog.Texts
 	requestID string
+	// args are the arguments of the one call that the message makes; nil if it makes none or several.
+	args json.RawMessage
 }
 
 type callerKey struct{}
@@ -35,6 +37,10 @@ type callerKey struct{}
 func callerOf(ctx context.Context) (caller, bool) {
 	c, ok := ctx.Value(callerKey{}).(caller)
 	return c, ok
+}
+
+func (c caller) attach(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 }
 
 // layers stacks what a request passes before and within the SDK.
@@ -84,34 +90,47 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, cross *http.Cros
 		return nil, envelope{}, err
 	}
 	c.texts = h.deps.Catalog.In(r.Header.Get("Accept-Language"), c.who.Locale)
-	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, *c))
 	if r.Method != http.MethodPost {
-		return r, envelope{}, nil
+		return c.attach(r), envelope{}, nil
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.deps.MaxBody))
+	body, err := h.read(w, r)
 	if err != nil {
-		return nil, envelope{}, unreadable(err)
+		return nil, envelope{}, err
 	}
 	e, err := open(body)
 	if err != nil {
 		return nil, e, malformed(err)
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return r, e, h.stepUp(r.Context(), *c, e)
+	c.args = e.args
+	next := c.attach(r)
+	next.Body, next.ContentLength = io.NopCloser(bytes.NewReader(e.forward)), int64(len(e.forward))
+	return next, e, h.stepUp(next.Context(), *c, e)
 }
 
-func unreadable(err error) error {
-	var tooBig *http.MaxBytesError
-	if errors.As(err, &tooBig) {
-		return fault.New(fault.TooLarge, fault.Args{"limit": tooBig.Limit})
+// read takes the whole body, bounded. One that says it is too long is not even begun.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	tooLarge := fault.New(fault.TooLarge, fault.Args{"limit": h.deps.MaxBody})
+	if r.ContentLength > h.deps.MaxBody {
+		return nil, tooLarge
 	}
-	return fault.New(fault.InvalidInput, nil).WithKey("fault.invalid_input.cut").Because(err)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.deps.MaxBody))
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooBig):
+		return nil, tooLarge
+	case err != nil:
+		return nil, fault.New(fault.InvalidInput, nil).WithKey("fault.invalid_input.cut").Because(err)
+	}
+	return body, nil
 }
 
 func malformed(err error) error {
 	reason := "field.json.syntax"
-	if errors.Is(err, errDuplicate) {
+	switch {
+	case errors.Is(err, errDuplicate):
 		reason = "field.json.duplicate_key"
+	case errors.Is(err, errTooDeep):
+		reason = "field.json.too_deep"
 	}
 	return fault.New(fault.InvalidInput, nil).WithField("", reason, nil).Because(err)
 }

@@ -13,22 +13,32 @@ type envelope struct {
 	method string
 	tool   string
 	args   json.RawMessage
-	batch  bool
+	// forward is the message as the SDK shall see it.
+	forward []byte
 }
 
-var errDuplicate = errors.New("the same key twice")
+var (
+	errDuplicate = errors.New("the same key twice")
+	errTooDeep   = errors.New("nested too deep")
+)
+
+// deepest is how deep a message may nest. It is far below what the decoders behind refuse in words of their own.
+const deepest = 256
 
 // open reads the two outer levels of a message. A key given twice there is refused: two readers might take different ones.
 // What is inside the arguments is read by the tool.
 func open(body []byte) (envelope, error) {
+	if depth(body) > deepest {
+		return envelope{}, errTooDeep
+	}
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
-		return envelope{batch: true}, wellFormed(body)
+		return envelope{forward: body}, wellFormed(body)
 	}
 	outer, err := members(body)
 	if err != nil {
 		return envelope{}, err
 	}
-	e := envelope{id: identity(outer["id"])}
+	e := envelope{id: identity(outer["id"]), forward: body}
 	if err := json.Unmarshal(or(outer["method"], `""`), &e.method); err != nil {
 		return e, fmt.Errorf("reading the method: %w", err)
 	}
@@ -42,7 +52,25 @@ func open(body []byte) (envelope, error) {
 	if err := json.Unmarshal(or(params["name"], `""`), &e.tool); err != nil {
 		return e, fmt.Errorf("reading the tool's name: %w", err)
 	}
-	e.args = params["arguments"]
+	return e.withhold(outer, params)
+}
+
+// withhold keeps the arguments from the SDK, which reads them through float64 to compare headers, and refuses what does not
+// fit in words of its own. The tool gets them byte for byte.
+func (e envelope) withhold(outer, params map[string]json.RawMessage) (envelope, error) {
+	args, given := params["arguments"]
+	if !given {
+		return e, nil
+	}
+	e.args, params["arguments"] = args, json.RawMessage(`{}`)
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return e, fmt.Errorf("writing the parameters: %w", err)
+	}
+	outer["params"] = raw
+	if e.forward, err = json.Marshal(outer); err != nil {
+		return e, fmt.Errorf("writing the message: %w", err)
+	}
 	return e, nil
 }
 
@@ -99,4 +127,26 @@ func members(raw []byte) (map[string]json.RawMessage, error) {
 		return nil, errors.New("something follows")
 	}
 	return out, nil
+}
+
+// depth is how deep brackets nest outside of strings. What is no JSON gets some number, and is refused later.
+func depth(body []byte) int {
+	most, level, quoted, escaped := 0, 0, false, false
+	for _, c := range body {
+		switch {
+		case escaped:
+			escaped = false
+		case c == '\\':
+			escaped = quoted
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			level++
+			most = max(most, level)
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return most
 }

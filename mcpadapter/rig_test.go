@@ -75,12 +75,19 @@ func newRig(t testing.TB, options ...func(*rig)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.store = openStore(t)
 	r.deps = mcpadapter.Deps{Actions: registry, ResourceMetadataURL: metadataURL, Version: "test", ApplyWait: 10 * time.Second, Verifier: r.verifier}
 	for _, o := range options {
 		o(r)
 	}
-	r.core(registry)
+	if r.deps.Changes == nil {
+		r.store = openStore(t)
+		r.core(registry)
+	}
+	texts, err := catalog.New(registry.Texts()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.deps.Catalog, r.deps.Log = texts, slog.New(slog.NewJSONHandler(r.log, nil))
 	r.open()
 	return r
 }
@@ -122,21 +129,7 @@ func (r *rig) core(registry *connector.Registry) {
 			r.t.Errorf("drain: %v", err)
 		}
 	})
-	texts, err := catalog.New(registry.Texts()...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	d := &r.deps
-	d.Catalog, d.Log = texts, log
-	if d.Changes == nil {
-		d.Changes = previews
-	}
-	if d.Commits == nil {
-		d.Commits = r.commits
-	}
-	if d.Approvals == nil {
-		d.Approvals = r.approvals
-	}
+	r.deps.Changes, r.deps.Commits, r.deps.Approvals = previews, r.commits, r.approvals
 }
 
 // open serves the door over real HTTP.

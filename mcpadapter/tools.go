@@ -56,12 +56,12 @@ func (h *Handler) build(texts *catalog.Texts) ([]*tool, error) {
 
 // builder collects the tools, and the first error.
 type builder struct {
-	h      *Handler
-	texts  *catalog.Texts
+	h     *Handler
+	texts *catalog.Texts
 	// brief and full are the output schemas of the tools about one change.
 	brief, full json.RawMessage
-	tools  []*tool
-	err    error
+	tools       []*tool
+	err         error
 }
 
 func (b *builder) action(a connector.Registered) {

@@ -154,6 +154,9 @@ func (p *player) act(line string) {
 	switch words[0] {
 	case "approve", "reject":
 		p.decide(words[1], words[0] == "approve", strings.Join(words[2:], " "))
+	case "down":
+		op, step := target.Op(words[1]), target.Step{Action: target.StatusBefore, Status: 503}
+		err = p.ads.AddFault(target.Fault{Match: target.Match{Op: op, Resource: words[2]}, Times: target.Forever, Do: []target.Step{step}})
 	case "platform":
 		err = p.ads.AddFault(target.Once(target.Op(words[1]), words[2], target.Step{Action: target.Action(words[3])}))
 	case "move":
