@@ -24,9 +24,10 @@ import (
 )
 
 type devFlags struct {
-	listen, metricsListen, adsListen, stateDir string
-	postgresPort                               int
-	openIssuer                                 bool
+	listen, metricsListen, adsListen string
+	stateDir, postgresDir            string
+	postgresPort                     int
+	openIssuer                       bool
 }
 
 func devCommand() *cobra.Command {
@@ -50,6 +51,7 @@ func devCommand() *cobra.Command {
 	flags.StringVar(&f.adsListen, "ads-listen", defaultAdsListen, "address of the simulated ad platform")
 	flags.IntVar(&f.postgresPort, "postgres-port", defaultPostgresPort, "port of a private Postgres on 127.0.0.1; 0 for any free one")
 	flags.StringVar(&f.stateDir, "state-dir", ".cutonce", "folder for keys and data")
+	flags.StringVar(&f.postgresDir, "postgres-dir", "", "folder for a private Postgres (default: in the state folder; /var/lib/cutonce for root, whose folders are closed to the account that Postgres runs as)")
 	flags.BoolVar(&f.openIssuer, "open-dev-issuer", false, "let other machines use the development sign-in: whoever reaches the port is everyone (for containers)")
 	return cmd
 }
@@ -180,10 +182,10 @@ func (d *development) startPostgres(ctx context.Context) error {
 		return err
 	}
 	cfg := pglocal.Config{
-		URL: string(d.settings.DatabaseURL), Name: "dev-" + shortHash(id), Cache: ".cache", Port: d.flags.postgresPort, Log: d.log,
+		URL: string(d.settings.DatabaseURL), Dir: d.flags.postgresDir, Name: "dev-" + shortHash(id), Cache: ".cache", Port: d.flags.postgresPort, Log: d.log,
 	}
-	if os.Geteuid() != 0 {
-		cfg.Dir = d.dir.File("postgres") // root's folders are closed to the account that Postgres then runs as
+	if cfg.Dir == "" && os.Geteuid() != 0 {
+		cfg.Dir = d.dir.File("postgres")
 	}
 	if _, err := os.Stat("docker-compose.yml"); err == nil {
 		cfg.ComposeFile = "docker-compose.yml"

@@ -20,9 +20,6 @@ type cast struct {
 	open   bool
 }
 
-// issuerPath is where the issuer's public documents are, below the service's own address.
-const issuerPath = "/dev/issuer"
-
 func openCast(dir, self, audience string, open bool) (*cast, error) {
 	issuer, err := devissuer.New(devissuer.Config{
 		Dir: dir, URL: self + issuerPath, Audience: audience, AllowRemote: open, Now: time.Now, Rand: rand.Reader,

@@ -21,6 +21,8 @@ import (
 const (
 	mcpPath      = "/mcp"
 	metadataPath = "/.well-known/oauth-protected-resource"
+	// issuerPath is where the development issuer's public documents are, in development.
+	issuerPath = "/dev/issuer"
 )
 
 // devDoor is what the development command adds: the issuer's public documents and the console's sign-in.
@@ -176,7 +178,7 @@ var routes = []string{
 	"/v1/actions", "/v1/finds/{tool}", "/v1/actions/{action}/previews", "/v1/previews", "/v1/previews/{id}", "/v1/previews/{id}/why",
 	"/v1/previews/{id}/approval-request", "/v1/previews/{id}/decisions", "/v1/previews/{id}/apply", "/v1/previews/{id}/cancel",
 	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/healthz", "/readyz", "/openapi.yaml",
-	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", "/outcomes", "/history", "/changes/{id}", "/changes/{id}/review",
+	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/changes/{id}", "/changes/{id}/review",
 	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/probe", "/changes/{id}/resolution", "/assets/{name}",
 }
 

@@ -24,10 +24,7 @@ var (
 
 func main() {
 	tune()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal drains. The handler is gone after it, so a second one ends the process at once.
-	context.AfterFunc(ctx, stop)
-	err := root().ExecuteContext(ctx)
+	err := root().ExecuteContext(untilSignal())
 	var silent exitCode
 	switch {
 	case errors.As(err, &silent):
@@ -36,6 +33,23 @@ func main() {
 		fmt.Fprintf(os.Stderr, "cutonce: %v\n", err)
 		os.Exit(1)
 	}
+}
+
+// interrupted is the exit code of a process that was told twice to end.
+const interrupted = 130
+
+// untilSignal ends at the first signal, which begins a drain. A second one ends the process at once.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(interrupted)
+	}()
+	return ctx
 }
 
 // exitCode ends the process with a code; what there is to say has been said.
