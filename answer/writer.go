@@ -77,7 +77,7 @@ func (w Writer) change(op Op, c commit.Change, replayed bool) Body {
 
 // prepared is the sentence of a fresh preview: what it would do, and what is needed.
 func (w Writer) prepared(c commit.Change) string {
-	return w.Say(c.Preview.Impact.Summary) + " " + w.sentence(c)
+	return w.Texts.T("join.sentences", map[string]any{"first": w.Say(c.Preview.Impact.Summary), "second": w.sentence(c)})
 }
 
 // sentence says a status plainly. The rule's own words come first where people are needed.
