@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cutonce/cutonce/answer"
+	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/canon"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
@@ -47,11 +48,20 @@ func (h *Handler) status(ctx context.Context, c call) reply {
 	if err != nil {
 		return failed(c.write, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	change, err := h.hold(ctx, c, id, c.seconds(fieldWait))
+	return said(c.write.Of(answer.OpStatus, change, false, err), err)
+}
+
+// hold waits for the change's status to change, until Close.
+func (h *Handler) hold(ctx context.Context, c call, id preview.ID, wait time.Duration) (commit.Change, error) {
+	held, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.closing, cancel)()
-	change, err := h.deps.Commits.Status(ctx, c.who, id, c.seconds(fieldWait), c.write.Detailed)
-	return said(c.write.Of(answer.OpStatus, change, false, err), err)
+	change, err := h.deps.Commits.Status(held, c.who, id, wait, c.write.Detailed)
+	if err != nil && held.Err() != nil && ctx.Err() == nil {
+		return h.deps.Commits.Status(ctx, c.who, id, 0, c.write.Detailed)
+	}
+	return change, err
 }
 
 // cancel runs change_cancel.

@@ -40,10 +40,12 @@ type rig struct {
 	approvals *approvals.Service
 	commits   *commit.Service
 	clocks    connector.Clocks
-	log       *record
-	deps      mcpadapter.Deps
-	handler   *mcpadapter.Handler
-	url       string
+	// more are connectors beside the ad platform's.
+	more    []connector.Connector
+	log     *record
+	deps    mcpadapter.Deps
+	handler *mcpadapter.Handler
+	url     string
 }
 
 // quickClocks keep tests fast. The tools' texts name the defaults.
@@ -71,14 +73,15 @@ func newRig(t testing.TB, options ...func(*rig)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(ads.Close)
-	registry, err := connector.NewRegistry(ads)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.deps = mcpadapter.Deps{Actions: registry, ResourceMetadataURL: metadataURL, Version: "test", ApplyWait: 10 * time.Second, Verifier: r.verifier}
+	r.deps = mcpadapter.Deps{ResourceMetadataURL: metadataURL, Version: "test", ApplyWait: 10 * time.Second, Verifier: r.verifier}
 	for _, o := range options {
 		o(r)
 	}
+	registry, err := connector.NewRegistry(append(r.more, ads)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.deps.Actions = registry
 	if r.deps.Changes == nil {
 		r.store = openStore(t)
 		r.core(registry)

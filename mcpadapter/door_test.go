@@ -1,0 +1,103 @@
+package mcpadapter_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/cutonce/cutonce/mcpadapter"
+)
+
+func TestAllowedOrigin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) { r.deps.AllowedOrigins = []string{"https://inspector.example"} })
+	list := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":%s}}`, meta)
+	for origin, want := range map[string]int{
+		"https://inspector.example": 200, "http://inspector.example": 403, "https://inspector.example:8443": 403, "https://inspector.example.evil": 403,
+	} {
+		set := modernHeaders("tools/list", "", "en")
+		set["Origin"], set["Sec-Fetch-Site"] = origin, "cross-site"
+		if got := r.post(r.issuer.token(), list, set).status; got != want {
+			t.Errorf("%s: got %d, want %d", origin, got, want)
+		}
+	}
+}
+
+// The header comes first, then the token's own language, then English.
+func TestLanguage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	japanese := r.issuer.token(with("locale", "ja-JP"))
+	for name, c := range map[string]struct{ token, header, want string }{
+		"the header":             {r.issuer.token(), "fr, ja;q=0.8, en;q=0.5", "見つかりません"},
+		"the token":              {japanese, "", "見つかりません"},
+		"the header over it":     {japanese, "en", "No such thing"},
+		"neither":                {r.issuer.token(), "", "No such thing"},
+		"a language we have not": {japanese, "fr", "見つかりません"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := r.tryCall(c.token, "change_status", id("x"), c.header)
+			if err != nil || !strings.Contains(got.Message, c.want) {
+				t.Errorf("got %v %q, want %q", err, got.Message, c.want)
+			}
+		})
+	}
+}
+
+func TestHeadersOfEveryAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, x := range []exchange{r.post("", `{}`, nil), r.call(r.issuer.token(), "changes_find", `{}`).http} {
+		for name, want := range map[string]string{"X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"} {
+			if got := x.header.Get(name); got != want {
+				t.Errorf("got %s %q, want %q", name, got, want)
+			}
+		}
+		if x.header.Get("X-Request-Id") == "" {
+			t.Error("the answer names no request ID")
+		}
+	}
+}
+
+// A reverse proxy on the same machine keeps the public name in Host; the Origin check is what stops DNS rebinding.
+func TestBehindALocalProxy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":%s}}`, meta)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "cutonce.example"
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+r.issuer.token())
+	for name, value := range modernHeaders("tools/list", "", "en") {
+		req.Header.Set(name, value)
+	}
+	if x := r.do(req); x.status != http.StatusOK {
+		t.Errorf("got %d: %s", x.status, x.text)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, behind(&scripted{}))
+	for name, change := range map[string]func(*mcpadapter.Deps){
+		"a missing port":        func(d *mcpadapter.Deps) { d.Commits = nil },
+		"a missing log":         func(d *mcpadapter.Deps) { d.Log = nil },
+		"an unknown listing":    func(d *mcpadapter.Deps) { d.Listing = "all" },
+		"an origin with a path": func(d *mcpadapter.Deps) { d.AllowedOrigins = []string{"https://a.example/"} },
+		"an endless wait":       func(d *mcpadapter.Deps) { d.ApplyWait = 51e9 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := r.deps
+			change(&d)
+			if _, err := mcpadapter.New(d); err == nil {
+				t.Error("got no error")
+			}
+		})
+	}
+}
