@@ -101,7 +101,7 @@ type server struct {
 }
 
 // New makes the handler of Prefixes. It has its own Echo, so that its refusals are problems whatever is mounted beside it.
-// It asks nobody for anything.
+// It asks nobody for anything. Its server must let an answer take longer than commit.MaxWait and ApplyWait.
 func New(d Deps) (*echo.Echo, error) {
 	if err := d.check(); err != nil {
 		return nil, fmt.Errorf("making the JSON API: %w", err)

@@ -19,18 +19,20 @@ var schemas embed.FS
 // bodies are the closed schemas of the bodies that this door itself defines; those of actions are their connector's.
 type bodies map[string]*intake.Schema
 
-// The schemas' names. bodyNone is the body of a call that takes nothing but the ID in its path.
+// The schemas' names. bodyNone is the body of a call that takes nothing but the ID in its path, param is any query
+// parameter.
 const (
 	bodyNone            = "none"
 	bodyApprovalRequest = "approval_request"
 	bodyCancel          = "cancel"
 	bodyDecision        = "decision"
 	bodyResolution      = "resolution"
+	param               = "param"
 )
 
 func compileBodies() (bodies, error) {
 	all := bodies{}
-	for _, name := range []string{bodyNone, bodyApprovalRequest, bodyCancel, bodyDecision, bodyResolution} {
+	for _, name := range []string{bodyNone, bodyApprovalRequest, bodyCancel, bodyDecision, bodyResolution, param} {
 		raw, err := schemas.ReadFile("schema/" + name + ".json")
 		if err != nil {
 			return nil, fmt.Errorf("reading the schema %s: %w", name, err)

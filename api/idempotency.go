@@ -10,8 +10,8 @@ import (
 
 const (
 	keyHeader = "Idempotency-Key"
-	// mostKey bounds a key in characters.
-	mostKey = 200
+	// mostKey bounds a key in characters; the agents' tools bound theirs alike.
+	mostKey = 128
 )
 
 var (

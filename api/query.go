@@ -10,7 +10,6 @@ import (
 
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/fault"
-	"github.com/cutonce/cutonce/internal/visible"
 )
 
 // mostParam bounds a query parameter in characters; cursors are the longest.
@@ -25,7 +24,7 @@ func (c *call) readQuery(known []string) error {
 	}
 	f := fault.New(fault.InvalidInput, nil)
 	for name, given := range values {
-		checkParam(f, name, given, known)
+		c.checkParam(f, name, given, known)
 	}
 	if len(f.Fields) > 0 {
 		slices.SortFunc(f.Fields, func(a, b fault.Field) int { return strings.Compare(a.Path, b.Path) })
@@ -37,15 +36,20 @@ func (c *call) readQuery(known []string) error {
 	return err
 }
 
-func checkParam(f *fault.Fault, name string, given, known []string) {
+func (c *call) checkParam(f *fault.Fault, name string, given, known []string) {
 	switch {
 	case !slices.Contains(known, name):
-		f.WithField("?"+clip(visible.Text(name)), "field.query.unknown", fault.Args{"known": list(known)})
+		f.WithField("?"+clip(strings.Trim(strconv.QuoteToASCII(name), `"`)), "field.query.unknown", fault.Args{"known": list(known)})
 	case len(given) > 1:
 		f.WithField("?"+name, "field.query.repeated", nil)
-	case !readable(given[0]):
+	case !c.readable(given[0]):
 		f.WithField("?"+name, "field.query.unreadable", fault.Args{"most": mostParam})
 	}
+}
+
+// readable lets the bodies' own rule judge a parameter: of bounded length, and nothing in it that a reader cannot see.
+func (c *call) readable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsAny(s, "\r\n\t") && c.bodies[param].Check(s) == nil
 }
 
 func list(names []string) string {
@@ -53,10 +57,6 @@ func list(names []string) string {
 		return "–"
 	}
 	return strings.Join(names, ", ")
-}
-
-func readable(s string) bool {
-	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= mostParam && !visible.HasHidden(s)
 }
 
 func badParam(name, key string, args fault.Args) error {
