@@ -186,7 +186,7 @@ func branches(b parse.BranchNode) []parse.Node {
 func functions(in tongue, texts *catalog.Texts, a assets) template.FuncMap {
 	return template.FuncMap{
 		"t":      func(key string, args ...any) (string, error) { return say(texts, key, args) },
-		"status": func(status string) string { return texts.T("web.status."+status, nil) },
+		"word":   func(family, name string) string { return word(texts, family, name) },
 		"link":   in.link,
 		"chosen": in.choice,
 		"asset":  a.url,
@@ -195,10 +195,10 @@ func functions(in tongue, texts *catalog.Texts, a assets) template.FuncMap {
 		"lines":  visibleLines,
 		"json":   visibleJSON,
 		"who":    func(id string) string { return actorName(texts, id) },
-		"event":  func(kind string) string { return named(texts, "web.event.", kind) },
 	}
 }
 
+// say is a text with its arguments, names and values in turn. What comes from outside has its hidden characters made visible.
 func say(texts *catalog.Texts, key string, args []any) (string, error) {
 	if len(args)%2 != 0 {
 		return "", fmt.Errorf("%s: arguments come in pairs", key)
@@ -210,16 +210,23 @@ func say(texts *catalog.Texts, key string, args []any) (string, error) {
 			return "", fmt.Errorf("%s: argument %d is no name", key, i)
 		}
 		named[name] = args[i+1]
+		if text, ok := args[i+1].(string); ok {
+			named[name] = visible.Text(text)
+		}
 	}
 	return texts.T(key, named), nil
 }
 
-// named is a text of a family, or the bare name where the family lacks it (an event kind of a later build, say).
-func named(texts *catalog.Texts, family, name string) string {
+// word is a name of the services in the reader's language, or the bare name where the catalogue does not know it (an event
+// kind of a later build, say).
+func word(texts *catalog.Texts, family, name string) string {
+	if name == "" {
+		name = "none"
+	}
 	if text := texts.T(family+name, nil); text != family+name {
 		return text
 	}
-	return name
+	return visible.Text(name)
 }
 
 // link carries a chosen language along.

@@ -38,7 +38,7 @@ func (c *console) change(v *visit) error {
 
 func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm) error {
 	page := changePage{dossier: c.dossierOf(v, y), Settle: form}
-	page.frame = c.frameOf(v, v.t("web.change.title", "target", page.Change.Target.Name, "id", page.Change.PreviewID), "")
+	page.frame = c.frameOf(v, v.t("web.change.title", "target", nameOf(page.Change.Target), "id", page.Change.PreviewID), "")
 	page.Sent = c.sentOf(y.Change, page.Change)
 	page.Settle.Shown = y.Change.Status == commit.StatusUnknown
 	page.Settle.Allowed = v.who.HasRole(actor.RoleOperator, actor.RoleAdmin)

@@ -132,6 +132,14 @@ func (v *visit) rough(family string, d time.Duration) string {
 	return v.t(family+"days", "n", int(d.Hours()/24))
 }
 
+// nameOf is what a page's title calls a target.
+func nameOf(t answer.Target) string {
+	if t.Name == "" {
+		return t.ID
+	}
+	return t.Name
+}
+
 // reviewable reports whether anybody may still approve, or reject, in this status: a rejection is heard until the claim.
 func reviewable(s commit.Status) (approve, reject bool) {
 	return s == commit.StatusPending, s == commit.StatusPending || s == commit.StatusApproved

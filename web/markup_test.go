@@ -37,6 +37,9 @@ func (p *page) checkMarkup() {
 	if strings.Contains(p.body, "<no value>") || strings.Contains(p.body, "%!") || strings.Contains(p.body, "ZgotmplZ") {
 		p.t.Errorf("%s: a template wrote a hole: %s", p.url, p.body)
 	}
+	if i := strings.IndexAny(p.body, "\u202E\u200B\u2066\x00"); i >= 0 {
+		p.t.Errorf("%s: it holds a hidden character, after %q", p.url, p.body[max(0, i-80):i])
+	}
 	if key := missingText.FindString(p.Find("body").Text()); key != "" {
 		p.t.Errorf("%s: a text is missing: %s", p.url, key)
 	}

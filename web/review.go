@@ -32,7 +32,7 @@ func (c *console) review(v *visit) error {
 
 func (c *console) showReview(v *visit, status int, y commit.Why, form decisionForm) error {
 	page := reviewPage{dossier: c.dossierOf(v, y), Form: form}
-	page.frame = c.frameOf(v, v.t("web.review.title", "target", page.Change.Target.Name), "")
+	page.frame = c.frameOf(v, v.t("web.review.title", "target", nameOf(page.Change.Target)), "")
 	if q := page.Quorum; q != nil && q.WhyNot == "" {
 		page.Form.Approve, page.Form.Reject = reviewable(y.Change.Status)
 		page.Form.Approve = page.Form.Approve && q.Voted == ""

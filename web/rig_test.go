@@ -172,8 +172,6 @@ func (r *rig) serve(registry *connector.Registry) {
 	r.t.Helper()
 	texts, err := catalog.New(registry.Texts()...)
 	r.must(err)
-	sessions, err := session.New(session.Config{Store: store.Sessions{Store: r.store}, Rand: rand.Reader})
-	r.must(err)
 	d := r.deps
 	d.Catalog, d.PublicURL = texts, "http://127.0.0.1"
 	d.Key = func(tenant string, id preview.ID, item int) string {
@@ -186,7 +184,8 @@ func (r *rig) serve(registry *connector.Registry) {
 		d.Commits = r.commits
 	}
 	if d.Sessions == nil {
-		d.Sessions = sessions
+		d.Sessions, err = session.New(session.Config{Store: store.Sessions{Store: r.store}, Rand: rand.Reader})
+		r.must(err)
 	}
 	if d.Log == nil {
 		d.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
