@@ -246,3 +246,73 @@ func TestDepsAreChecked(t *testing.T) {
 		t.Error("got nil, want an error that names what is missing")
 	}
 }
+
+// refusing answers every apply with one fault.
+type refusing struct {
+	api.Changes
+	fault *fault.Fault
+}
+
+func (s refusing) Apply(context.Context, actor.Actor, string, preview.ID, time.Duration) (commit.Change, error) {
+	return commit.Change{}, s.fault
+}
+
+func TestEveryCodeGoesOutAsItsProblem(t *testing.T) {
+	t.Parallel()
+	var now refusing
+	r := newRig(t, withDeps(func(d *api.Deps) { d.Changes = &now }))
+	id := preview.NewID().String()
+	for code, rule := range fault.Codes() {
+		if code == fault.IdempotencyConflict {
+			continue // no answer of an apply; shown by the keys' own test
+		}
+		now.fault = fault.New(code, fault.Args{"seconds": 7, "limit": 1, "scopes": "ads:budget"}).After(7 * time.Second)
+		now.fault.Scopes = []string{"ads:budget"}
+		got := r.post("agent", of(id, "/apply"), nil)
+		want := api.Status(code)
+		got.want(t, want, string(code))
+		if got.text("type") != "urn:cutonce:error:"+string(code) || got.at("status") != float64(want) || got.text("kind") != string(rule.Kind) ||
+			got.text("next") != string(rule.Next) || got.at("retryable") != rule.Retryable || got.text("title") == "" || got.text("detail") != got.text("message") {
+			t.Errorf("%s: got %s", code, got.raw)
+		}
+		if got.header.Get("Retry-After") != "7" || got.at("retry_after_s") != 7.0 {
+			t.Errorf("%s: got Retry-After %q, want 7", code, got.header.Get("Retry-After"))
+		}
+		challenged := code == fault.Unauthenticated || code == fault.InsufficientScope
+		if (got.header.Get("WWW-Authenticate") != "") != challenged {
+			t.Errorf("%s: got challenge %q", code, got.header.Get("WWW-Authenticate"))
+		}
+	}
+}
+
+// slow answers when the caller has gone.
+type slow struct {
+	api.Changes
+	arrived chan struct{}
+}
+
+func (s slow) Status(ctx context.Context, _ actor.Actor, _ preview.ID, _ time.Duration, _ bool) (commit.Change, error) {
+	close(s.arrived)
+	<-ctx.Done()
+	return commit.Change{}, ctx.Err()
+}
+
+func TestACallerWhoHangsUpIsNoInternalError(t *testing.T) {
+	t.Parallel()
+	s := slow{arrived: make(chan struct{})}
+	r := newRig(t, withDeps(func(d *api.Deps) { d.Changes = s }))
+	ctx, hangUp := context.WithCancel(t.Context())
+	go func() { <-s.arrived; hangUp() }()
+	req := r.request(ask{method: "GET", path: of(preview.NewID().String(), ""), as: "agent"}).WithContext(ctx)
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		resp.Body.Close()
+		t.Fatal("got an answer, want none")
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for len(r.logged()) == 0 && time.Now().Before(deadline) {
+		time.Sleep(5 * time.Millisecond) // polling with a deadline
+	}
+	if lines := r.logged(); len(lines) != 1 || lines[0]["status"] != 499.0 || lines[0]["level"] != "INFO" {
+		t.Errorf("got %v, want one line with 499", lines)
+	}
+}
