@@ -137,8 +137,8 @@ func stillOpen(p preview.Preview, now time.Time, d Decision) error {
 	switch {
 	case p.State == preview.Claimed:
 		return fault.New(fault.InProgress, nil)
-	case p.State.Open() && !now.Before(p.Deadline):
-		return fault.New(fault.Expired, nil)
+	case p.State == preview.Expired, p.State.Open() && !now.Before(p.Deadline):
+		return fault.New(fault.Expired, nil) // whether or not a sweep has come by
 	case p.State == preview.Pending, p.State == preview.Approved && !d.Approve:
 		return nil
 	}

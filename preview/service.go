@@ -145,8 +145,8 @@ func (s *Service) Cancel(ctx context.Context, who actor.Actor, id ID, reason str
 		return p, nil
 	case p.State == Claimed:
 		return p, fault.New(fault.InProgress, nil)
-	case p.State.Open():
-		return p, fault.New(fault.Expired, nil)
+	case p.State == Expired, p.State.Open():
+		return p, fault.New(fault.Expired, nil) // whether or not a sweep has come by
 	}
 	return p, fault.New(fault.Conflict, fault.Args{"status": string(p.State)}).WithKey("fault.conflict.decided").WithNext(fault.NextNone)
 }

@@ -257,6 +257,13 @@ func newRig(t testing.TB, options ...func(*rig)) *rig {
 	return r
 }
 
+// in is the same rig for a subtest that runs by itself.
+func (r *rig) in(t testing.TB) *rig {
+	same := *r
+	same.t = t
+	return &same
+}
+
 func openStore(t testing.TB, url string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{URL: url, MaxConns: 8})

@@ -86,6 +86,7 @@ func TestALateClockBehindARowLock(t *testing.T) {
 // TestEveryGuardReadsTheClockAfterItsLock holds the row past the deadline before each of the other moves.
 func TestEveryGuardReadsTheClockAfterItsLock(t *testing.T) {
 	t.Parallel()
+	r := newRig(t)
 	for _, tc := range []struct {
 		name string
 		from func(*rig) preview.Preview
@@ -93,25 +94,27 @@ func TestEveryGuardReadsTheClockAfterItsLock(t *testing.T) {
 	}{
 		{"request", func(r *rig) preview.Preview {
 			r.rules.set(people(policy.Seats{AnyOf: []string{"leads"}, Count: 1}))
-			return r.prepare("a", "new")
+			return r.prepare("request", "new")
 		}, func(r *rig, p preview.Preview) error {
 			_, err := r.approvals.Request(context.Background(), agent("bot"), p.ID, "")
 			return err
 		}},
-		{"approve", func(r *rig) preview.Preview { return r.pending("a") }, func(r *rig, p preview.Preview) error { _, err := r.approve(p, "kim"); return err }},
-		{"reject", func(r *rig) preview.Preview { return r.pending("a") }, func(r *rig, p preview.Preview) error { _, err := r.reject(p, "kim"); return err }},
-		{"cancel", func(r *rig) preview.Preview { return r.prepare("a", "new") }, func(r *rig, p preview.Preview) error {
+		{"approve", func(r *rig) preview.Preview { return r.pending("approve") }, func(r *rig, p preview.Preview) error { _, err := r.approve(p, "kim"); return err }},
+		{"reject", func(r *rig) preview.Preview { return r.pending("reject") }, func(r *rig, p preview.Preview) error { _, err := r.reject(p, "kim"); return err }},
+		{"cancel", func(r *rig) preview.Preview { return r.prepare("cancel", "new") }, func(r *rig, p preview.Preview) error {
 			_, err := r.previews.Cancel(context.Background(), agent("bot"), p.ID, "")
 			return err
 		}},
-		{"send back", func(r *rig) preview.Preview { return r.prepare("a", "new") }, func(r *rig, p preview.Preview) error {
+		{"send back", func(r *rig) preview.Preview {
+			r.rules.set(automatic)
+			return r.prepare("send back", "new")
+		}, func(r *rig, p preview.Preview) error {
 			_, err := r.store.SendBack(context.Background(), "acme", p.ID, people(), time.Minute)
 			return err
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
+			r := r.in(t)
 			p := tc.from(r)
 			before := len(r.kinds(p.ID))
 			behindALock(r, p.ID, func() error { return tc.move(r, p) })
