@@ -59,6 +59,7 @@ var rooms = map[string]room{
 	"internal/pgtest":         {Ours: []string{"internal/pglocal"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/testcontainers/testcontainers-go"}},
 	"internal/session":        {},
 	"internal/target":         {Libs: []string{"golang.org/x/text"}},
+	"internal/testreport":     {},
 	"internal/visible":        {Libs: []string{"golang.org/x/text"}},
 }
 

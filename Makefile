@@ -1,0 +1,68 @@
+# Every target that is meant for people has a line that begins with ##; `make help` prints them.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-print-directory
+
+# One static binary, everywhere.
+export CGO_ENABLED := 0
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+REVISION ?= $(shell git rev-parse --short HEAD 2>/dev/null)
+LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.revised=$(REVISION)
+
+# How long the whole of `make test` may take per package before it is called hung.
+TEST_TIMEOUT ?= 12m
+
+# The long suites. Each is a target test/NAME once it exists; `make test` names them at its end.
+LONG_SUITES := crash soak failover clients containers postgres security
+
+# What the program is made from.
+SOURCES := $(shell find . -type f \( -name '*.go' -o -name '*.sql' -o -name '*.json' -o -name '*.yaml' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.svg' \) \
+	-not -name '*_test.go' -not -path './.*' -not -path '*/node_modules/*' -not -path '*/testdata/*' 2>/dev/null) go.mod go.sum
+
+.PHONY: help
+help: ## Explain every target
+	@echo 'cutonce: agents prepare, people approve, and it is applied exactly once'
+	@echo
+	@grep -hE '^[a-z/]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z/]+):[^#]*## *(.*)/  make \1\t\2/' | expand -t 26
+
+.PHONY: run
+run: build ## Build, then run everything on this machine: Postgres, a simulated ad platform, the service (ARGS="--listen …")
+	@exec bin/cutonce dev $(ARGS)
+
+.PHONY: demo
+demo: build ## Build, then tell the whole story in under 90 seconds, against an instance of its own
+	@exec bin/cutonce demo $(ARGS)
+
+.PHONY: build
+build: bin/cutonce ## Build the one static binary, bin/cutonce
+
+bin/cutonce: $(SOURCES)
+	@mkdir -p bin
+	go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/cutonce
+
+.PHONY: test
+test: lint ## Run every test but the long suites, and say which Postgres was used and what was not run, and why
+	@go test -json -timeout $(TEST_TIMEOUT) ./... | go run ./internal/testreport
+	@$(MAKE) long-suites
+
+.PHONY: long-suites
+long-suites:
+	@echo 'Long suites, which this command does not run:'
+	@for suite in $(LONG_SUITES); do \
+		if grep -qE "^test/$$suite:" $(firstword $(MAKEFILE_LIST)); then echo "  make test/$$suite"; missing=$${missing:-}; \
+		else missing="$${missing:-} $$suite"; fi; done; \
+		if [ -n "$${missing:-}" ]; then echo "  not written yet:$$missing"; fi
+
+.PHONY: lint
+lint: ## Check the formatting and vet the code (and run staticcheck, if it is installed)
+	@unformatted="$$(find . -name '*.go' -not -path './.*' -not -path '*/node_modules/*' -print0 | xargs -0 gofmt -l)"; \
+		if [ -n "$$unformatted" ]; then echo "not formatted (gofmt -w):"; echo "$$unformatted"; exit 1; fi
+	@go vet ./...
+	@if [ "$@" = "$(firstword $(MAKECMDGOALS))" ] && command -v staticcheck >/dev/null; then staticcheck ./...; fi
+
+.PHONY: clean
+clean: ## Remove what was built and fetched; keys and data of development stay (they are in .cutonce)
+	rm -rf bin .cache
