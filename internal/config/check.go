@@ -49,9 +49,6 @@ func (s Settings) common() Problems {
 	if s.MetricsListen != Off {
 		p.address("CUTONCE_METRICS_LISTEN", s.MetricsListen)
 	}
-	if s.Secret != "" && len(s.Secret) < MinSecret && s.PublicURL == "" {
-		p.add("CUTONCE_SECRET: %d bytes or more are needed", MinSecret)
-	}
 	return append(p, s.Clock.check()...)
 }
 
@@ -64,12 +61,15 @@ const sendReserve = 10 * time.Millisecond
 
 func (c Clock) check() Problems {
 	var p Problems
-	for name, d := range map[string]time.Duration{
-		"PREVIEW_TTL": c.PreviewTTL, "APPROVAL": c.Approval, "APPLY_WINDOW": c.ApplyWindow, "SEND": c.Send, "LEASE": c.Lease,
-		"SEND_MARGIN": c.SendMargin, "SETTLE": c.Settle, "SWEEP": c.Sweep, "PROBE_BASE": c.ProbeBase,
+	for _, one := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"PREVIEW_TTL", c.PreviewTTL}, {"APPROVAL", c.Approval}, {"APPLY_WINDOW", c.ApplyWindow}, {"SEND", c.Send}, {"LEASE", c.Lease},
+		{"SEND_MARGIN", c.SendMargin}, {"SETTLE", c.Settle}, {"SWEEP", c.Sweep}, {"PROBE_BASE", c.ProbeBase},
 	} {
-		if d <= 0 {
-			p.add("CUTONCE_CLOCK_%s: longer than nothing", name)
+		if one.d <= 0 {
+			p.add("CUTONCE_CLOCK_%s: longer than nothing", one.name)
 		}
 	}
 	if c.Lease < c.Send+c.SendMargin+sendReserve {

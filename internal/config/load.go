@@ -78,7 +78,7 @@ func unknown(left map[string]string) []string {
 
 // nearest is the known name that shares the longest beginning and end with a misspelt one, if that is most of it.
 func nearest(name string) string {
-	best, score := "", len(Prefix)+(len(name)-len(Prefix))*2/3
+	best, score := "", len(Prefix)+max(3, (len(name)-len(Prefix))*2/3)
 	for _, f := range fields(&Settings{}) {
 		if n := alike(name, f.name); n > score {
 			best, score = f.name, n
