@@ -82,6 +82,7 @@ func (s *service) agentsDoor() (*mcpadapter.Handler, error) {
 		Actions: s.actions, Changes: s.previews, Commits: s.commits, Approvals: s.approvals, Verifier: s.verifier, Catalog: s.texts,
 		Log: s.log, ResourceMetadataURL: at, Version: version, ApplyWait: s.settings.Clock.ApplyWait,
 		Clocks: clocksOf(s.settings.Clock), RequestID: requestID,
+		AllowedOrigins: s.settings.MCPOrigins, Listing: mcpadapter.Listing(s.settings.MCPListing),
 	})
 }
 

@@ -24,9 +24,13 @@ var (
 
 func main() {
 	tune()
-	err := root().ExecuteContext(untilSignal())
+	ctx := untilSignal()
+	err := root().ExecuteContext(ctx)
 	var silent exitCode
 	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "cutonce: interrupted")
+		os.Exit(interrupted)
 	case errors.As(err, &silent):
 		os.Exit(int(silent))
 	case err != nil:

@@ -68,7 +68,10 @@ func build(ctx context.Context, b blueprint) (_ *service, err error) {
 		return nil, err
 	}
 	b.log.Info("policy active", "version", rules.Version())
-	if s.verifier, err = auth.New(ctx, verifierOf(b.settings, b.log)); err != nil {
+	// Keys are fetched for as long as requests are answered, which is longer than ctx lives.
+	keys, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.closers = append(s.closers, stop)
+	if s.verifier, err = auth.New(keys, verifierOf(b.settings, b.log)); err != nil {
 		return nil, err
 	}
 	return s, s.makeServices(rules)

@@ -118,6 +118,23 @@ func configurationPage() string {
 		"The effective settings are logged at the start, without secrets. `cutonce serve --help` prints the same list.\n\n" +
 		"`cutonce dev` brings its own database, secret, issuer and ad platform; the listeners, the clocks, the policy folder, the pool " +
 		"and the log level can be set for it too, and its flags stand above them.\n\n" +
+		"## A minimal production configuration\n\n```sh\n" +
+		"export CUTONCE_DATABASE_URL_FILE=/run/secrets/cutonce-database-url  # an empty Postgres database of its own\n" +
+		"export CUTONCE_SECRET_FILE=/run/secrets/cutonce-secret              # openssl rand -hex 32, the same on every replica\n" +
+		"export CUTONCE_PUBLIC_URL=https://cutonce.example                   # TLS ends in front of the service\n" +
+		"export CUTONCE_LISTEN=0.0.0.0:8780\n" +
+		"export CUTONCE_ISSUER_URL=https://issuer.example                    # its tokens name https://cutonce.example as audience\n" +
+		"export CUTONCE_POLICY_DIR=/etc/cutonce/policies\n" +
+		"export CUTONCE_ADS_URL=https://ads.example/api\n" +
+		"export CUTONCE_ADS_TOKEN_FILE=/run/secrets/ads-token\n" +
+		"export CUTONCE_ADS_SYSTEM=ads.example/agency-jp\n" +
+		"cutonce serve\n```\n\n" +
+		"- *Schema.* `serve` brings it up to date at its start; replicas wait for one another. Where its role may not change tables, set " +
+		"`CUTONCE_MIGRATE=false` and run `cutonce migrate` first, with a role that may. A database that holds somebody else's tables and none of ours is refused.\n" +
+		"- *Probes.* `/healthz` says that the process runs, `/readyz` that the database answers.\n" +
+		"- *Stop.* SIGTERM drains: no new connections, requests and sends under way are finished, waits are answered as things stand. A second signal ends at once; " +
+		"what was being sent then reads as unknown and is settled by evidence. Give the supervisor more time than `CUTONCE_DRAIN`.\n" +
+		"- *Policy.* The policy that started last is active; a process that loaded another one refuses to apply until it is restarted.\n\n" +
 		"This page is rendered from the code (`go test ./cmd/cutonce -run Documented -update`).\n")
 	group := "\x00"
 	for _, row := range config.Table() {

@@ -42,6 +42,9 @@ func (s Settings) common() Problems {
 	if s.AllowUnsafe != "" && s.AllowUnsafe != Unsafe {
 		p.add("CUTONCE_ALLOW_UNSAFE_DATABASE: only the word %s is understood", Unsafe)
 	}
+	if s.MCPListing != "grantable" && s.MCPListing != "granted" {
+		p.add("CUTONCE_MCP_LISTING: grantable or granted")
+	}
 	if s.DatabasePool < 1 || s.DatabasePool > 1000 {
 		p.add("CUTONCE_DATABASE_POOL: 1 to 1000")
 	}

@@ -48,6 +48,9 @@ type Settings struct {
 	SecretFile string `env:"SECRET_FILE" doc:"A file that holds the secret instead."`
 	PolicyDir  string `env:"POLICY_DIR" doc:"A folder of policy files (*.yaml). Required by serve; cutonce dev brings an example."`
 
+	MCPOrigins []string `env:"MCP_ALLOWED_ORIGINS" doc:"Origins such as https://app.example from which browsers may call /mcp, separated by commas. Clients that are no browsers need none."`
+	MCPListing string   `env:"MCP_LISTING" default:"grantable" doc:"Which tools an agent is shown: grantable (what a step-up could reach) or granted (what its token allows now). The check at every call is the same."`
+
 	Audiences []string `env:"AUDIENCES" doc:"Which audiences a token may name, separated by commas. Default: the public URL, and the same with /mcp."`
 	Issuer    Issuer   `prefix:"ISSUER_" doc:"the identity provider whose tokens are accepted"`
 	Issuer2   Issuer   `prefix:"ISSUER2_" doc:"a second identity provider"`
