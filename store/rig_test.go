@@ -218,6 +218,8 @@ type rig struct {
 	forged bool
 	// urlOption is added to the database's URL.
 	urlOption string
+	// stop is called at the named points of services made after it is set.
+	stop      func(point string)
 	previews  *preview.Service
 	approvals *approvals.Service
 	commits   *commit.Service
@@ -288,7 +290,7 @@ func services(t testing.TB, r *rig, s *store.Store) (*preview.Service, *approval
 	people := approvals.NewService(approvals.Deps{Store: s, Actions: registry, Policy: r.rules, Clocks: r.clocks})
 	commits := commit.NewService(commit.Deps{
 		Store: s, Actions: registry, Recheck: people, PolicyVersion: policyVersion, Secret: secret,
-		Clocks: r.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: 10 * time.Millisecond, Log: log, Observe: observer{},
+		Clocks: r.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: 10 * time.Millisecond, Log: log, Observe: observer{}, Stop: r.stop,
 	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
