@@ -1,21 +1,16 @@
 package web
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"text/template/parse"
-	"time"
 
 	"github.com/cutonce/cutonce/internal/catalog"
-	"github.com/cutonce/cutonce/internal/visible"
 )
 
 // tongue is the language of a page, and whether it was chosen and must be carried in the links.
@@ -180,117 +175,4 @@ func nodes(node parse.Node) []parse.Node {
 
 func branches(b parse.BranchNode) []parse.Node {
 	return slices.Concat(nodes(b.Pipe), nodes(b.List), nodes(b.ElseList))
-}
-
-// functions are what templates may call. A template only asks for texts and for ways of showing; it computes nothing.
-func functions(in tongue, texts *catalog.Texts, a assets) template.FuncMap {
-	return template.FuncMap{
-		"t":      func(key string, args ...any) (string, error) { return say(texts, key, args) },
-		"word":   func(family, name string) string { return word(texts, family, name) },
-		"link":   in.link,
-		"chosen": in.choice,
-		"asset":  a.url,
-		"iso":    func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-		"stamp":  stamp,
-		"lines":  visibleLines,
-		"json":   visibleJSON,
-		"who":    func(id string) string { return actorName(texts, id) },
-	}
-}
-
-// say is a text with its arguments, names and values in turn. What comes from outside has its hidden characters made visible.
-func say(texts *catalog.Texts, key string, args []any) (string, error) {
-	if len(args)%2 != 0 {
-		return "", fmt.Errorf("%s: arguments come in pairs", key)
-	}
-	named := map[string]any{}
-	for i := 0; i < len(args); i += 2 {
-		name, ok := args[i].(string)
-		if !ok {
-			return "", fmt.Errorf("%s: argument %d is no name", key, i)
-		}
-		named[name] = args[i+1]
-		if text, ok := args[i+1].(string); ok {
-			named[name] = visible.Text(text)
-		}
-	}
-	return texts.T(key, named), nil
-}
-
-// word is a name of the services in the reader's language, or the bare name where the catalogue does not know it (an event
-// kind of a later build, say).
-func word(texts *catalog.Texts, family, name string) string {
-	if name == "" {
-		name = "none"
-	}
-	if text := texts.T(family+name, nil); text != family+name {
-		return text
-	}
-	return visible.Text(name)
-}
-
-// link carries a chosen language along.
-func (in tongue) link(path string) string {
-	if !in.chosen {
-		return path
-	}
-	return withQuery(path, "lang", in.lang)
-}
-
-// choice is the language to carry along, empty if none was chosen.
-func (in tongue) choice() string {
-	if in.chosen {
-		return in.lang
-	}
-	return ""
-}
-
-func withQuery(path, name, value string) string {
-	u, err := url.Parse(path)
-	if err != nil {
-		return "/"
-	}
-	q := u.Query()
-	q.Set(name, value)
-	u.RawQuery = q.Encode()
-	return u.String()
-}
-
-func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 MST") }
-
-// visibleLines shows outside text of several lines: the lines stay, everything else hidden becomes visible.
-func visibleLines(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	out := strings.Split(text, "\n")
-	for i, line := range out {
-		out[i] = visible.Text(line)
-	}
-	return strings.Join(out, "\n")
-}
-
-func visibleJSON(value any) (string, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		return "", err
-	}
-	return visibleLines(strings.TrimSpace(b.String())), nil
-}
-
-// actorName turns an audit event's actor ("agent:ISSUER#bot/for:sato") into words. The event's own page keeps the whole.
-func actorName(texts *catalog.Texts, id string) string {
-	_, rest, _ := strings.Cut(id, ":")
-	if id == "service:cutonce" {
-		return texts.T("web.actor.service", nil)
-	}
-	if _, subject, ok := strings.Cut(rest, "#"); ok {
-		rest = subject
-	}
-	name, behind, delegated := strings.Cut(rest, "/for:")
-	if delegated {
-		return texts.T("web.actor.for", map[string]any{"name": visible.Text(name), "for": visible.Text(behind)})
-	}
-	return visible.Text(name)
 }

@@ -42,6 +42,9 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 	page.Sent = c.sentOf(y.Change, page.Change)
 	page.Settle.Shown = y.Change.Status == commit.StatusUnknown
 	page.Settle.Allowed = v.who.HasRole(actor.RoleOperator, actor.RoleAdmin)
+	if o := page.Change.Outcome; o != nil && o.SettlesAt != nil && o.SettlesAt.After(y.Change.Now) {
+		page.Settle.NotBefore = o.SettlesAt
+	}
 	approve, reject := reviewable(y.Change.Status)
 	if q := page.Quorum; q != nil && q.WhyNot == "" && (approve && q.Voted == "" || reject) {
 		page.Review = "/changes/" + page.Change.PreviewID + "/review"

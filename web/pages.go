@@ -8,11 +8,13 @@ type pageSpec struct {
 }
 
 var pages = map[string]pageSpec{
-	"failure":  {&failurePage{}, []string{"kept"}},
-	"signin":   {&signInPage{}, []string{"kept"}},
-	"queue":    {&queuePage{}, []string{"badge", "diff", "time"}},
-	"review":   {&reviewPage{}, []string{"agent", "badge", "diff", "document", "problem", "quorum", "rule", "time", "unusual"}},
-	"change":   {&changePage{}, []string{"agent", "badge", "columns", "diff", "document", "problem", "quorum", "rule", "settle", "time", "unusual"}},
+	"failure": {&failurePage{}, []string{"kept"}},
+	"signin":  {&signInPage{}, []string{"kept"}},
+	"queue":   {&queuePage{}, []string{"badge", "diff", "figures", "time"}},
+	"review":  {&reviewPage{}, []string{"agent", "badge", "diff", "document", "figures", "problem", "quorum", "rule", "time", "unusual"}},
+	"change": {&changePage{}, []string{
+		"agent", "badge", "columns", "diff", "document", "figures", "problem", "quorum", "rule", "settle", "time", "unusual",
+	}},
 	"outcomes": {&outcomesPage{}, []string{"columns", "diff", "time"}},
 	"history":  {&historyPage{}, []string{"badge", "diff", "problem", "time"}},
 }

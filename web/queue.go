@@ -7,7 +7,6 @@ import (
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/approvals"
 	"github.com/cutonce/cutonce/commit"
-	"github.com/cutonce/cutonce/internal/visible"
 )
 
 type queuePage struct {
@@ -24,7 +23,9 @@ type queuePage struct {
 type queueRow struct {
 	Change answer.Change
 	Asks   string
+	// Reason is the beginning of the requester's words; Cut says that there is more on the change's own page.
 	Reason string
+	Cut    bool
 	Left   string
 	Quorum *quorum
 }
@@ -59,8 +60,20 @@ func (v *visit) queueRow(item approvals.Item, now time.Time) queueRow {
 	if reason == "" {
 		reason = p.Input.Text("reason")
 	}
+	reason, cut := beginning(reason)
 	return queueRow{
 		Change: v.writer().Change(commit.Change{Preview: p, Status: commit.StatusPending, Now: now}), Asks: v.asks(p.Requester),
-		Reason: visible.Text(reason), Left: v.left(p.Deadline.Sub(now)), Quorum: v.quorumOf(item),
+		Reason: reason, Cut: cut, Left: v.left(p.Deadline.Sub(now)), Quorum: v.quorumOf(item),
 	}
+}
+
+// mostWords is how much of the requester's words a row shows, in characters.
+const mostWords = 280
+
+func beginning(text string) (shown string, cut bool) {
+	runes := []rune(text)
+	if len(runes) <= mostWords {
+		return text, false
+	}
+	return string(runes[:mostWords]) + "…", true
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"time"
+
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
@@ -10,6 +12,8 @@ import (
 type settleForm struct {
 	// Shown says that the outcome is unknown; Allowed, that this person is an operator. The service decides.
 	Shown, Allowed bool
+	// NotBefore is when "it did not happen" begins to count, nil once that has passed.
+	NotBefore *time.Time
 	// Outcome, Reason and Evidence are what was said when the form was refused.
 	Outcome, Reason, Evidence string
 	Problem                   *problem

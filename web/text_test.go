@@ -59,7 +59,7 @@ func TestLookAlikesAreShown(t *testing.T) {
 	if got := page.text(".warnings .hidden"); !strings.HasPrefix(got, "Warning:") {
 		t.Errorf("a warning in words: got %q", got)
 	}
-	if got := page.text(".facts"); !strings.Contains(got, "similar name1") {
+	if got := page.text(".figures"); !strings.Contains(got, "similar name1") {
 		t.Errorf("the count of look-alikes: got %q, want 1", got)
 	}
 }
@@ -70,7 +70,7 @@ func TestUnknownNumbersSayUnknown(t *testing.T) {
 	id := r.prepare(target.CampaignZeroBudget, "5000", "Wake them up")
 	r.ask(id, "")
 	page := r.as("kim").get("/changes/"+id.String()+"/review").want(http.StatusOK, "The budget is zero now.")
-	if got := page.text(".facts"); !strings.Contains(got, "Difference in percentunknown") {
+	if got := page.text(".figures"); !strings.Contains(got, "Difference in percentunknown") {
 		t.Errorf("the figures: got %q, want the percentage to be unknown", got)
 	}
 	page.want(http.StatusOK, "No. Cannot be put back with this action")
