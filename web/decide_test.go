@@ -173,9 +173,11 @@ func TestOnlyAFormOfThisConsoleDecides(t *testing.T) {
 		"another port here": {"Origin", "http://127.0.0.1:1"},
 	} {
 		kim.headers = http.Header{header[0]: {header[1]}}
-		if got := kim.post(path, fields...); got.status != http.StatusForbidden || !strings.Contains(got.text("main"), "sent from another site") {
+		got := kim.post(path, append(fields, "reason", "words of another site")...)
+		if got.status != http.StatusForbidden || !strings.Contains(got.text("main"), "sent from another site") {
 			t.Errorf("%s: got status %d, %q, want 403 and why", name, got.status, got.text("main"))
 		}
+		got.wantNone("textarea")
 	}
 	kim.headers = http.Header{}
 	opened := kim.get(path+"?decision=approve&digest="+fields[1]).want(http.StatusOK, "Waiting for a decision")

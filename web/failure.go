@@ -94,7 +94,10 @@ func (c *console) fail(v *visit, err error) {
 	}
 	page := failurePage{
 		frame: frame{Title: v.t("web.failure.title." + string(fault.Codes()[code].Kind)), Lang: v.in.lang, Version: c.Version},
-		Kept:  v.kept(), Home: "/",
+		Home:  "/",
+	}
+	if v.who.Subject != "" { // what another site made the browser send was typed by nobody here
+		page.Kept = v.kept()
 	}
 	if code == fault.NotFound {
 		page.Title = v.t("web.failure.title.not_found")
