@@ -37,6 +37,7 @@ var rooms = map[string]room{
 	"policy":                  {Ours: []string{"connector", "internal/visible"}, Libs: []string{"cel.dev/cel-go", "github.com/goccy/go-yaml"}},
 	"connector":               {Ours: []string{"internal/visible"}},
 	"connector/adbudget":      {Ours: []string{"connector", "internal/visible"}},
+	"connector/rollback":      {Ours: []string{"connector", "internal/visible"}},
 	"connector/connectortest": {Ours: []string{"connector"}, Libs: []string{"github.com/google/go-cmp"}},
 	"migrations":              {},
 	"audit":                   {},
