@@ -58,7 +58,7 @@ func (r *rig) verifyEffects(ctx context.Context, id preview.ID) {
 	if err := r.pool.QueryRow(ctx, `select tenant_id from previews where id = $1`, id.UUID()).Scan(&tenant); err != nil {
 		r.t.Fatal(err)
 	}
-	c, _, err := r.store.Load(ctx, tenant, id, false)
+	c, _, err := r.direct.Load(ctx, tenant, id, false)
 	if err != nil {
 		r.t.Fatal(err)
 	}
