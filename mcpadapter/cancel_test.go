@@ -17,7 +17,8 @@ import (
 // A caller who hangs up in the middle of an apply ends their waiting and nothing else.
 func TestDisconnectDoesNotCancelAnExecution(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	// The handler would wait longer than this test does, were it not for the caller.
+	r := newRig(t, func(r *rig) { r.deps.ApplyWait = 45 * time.Second })
 	campaign := target.PlainJPY(3)
 	prepared := r.previewed(campaign, "12000")
 	hold := target.Once(target.OpChange, campaign, target.Step{Action: target.HoldBefore, Gate: "g"})

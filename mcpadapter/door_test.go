@@ -1,11 +1,15 @@
 package mcpadapter_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/mcpadapter"
 )
 
@@ -97,6 +101,64 @@ func TestNewRefuses(t *testing.T) {
 			change(&d)
 			if _, err := mcpadapter.New(d); err == nil {
 				t.Error("got no error")
+			}
+		})
+	}
+}
+
+// The tools never change while the service runs, so no client can hold a stream open to hear that they did.
+func TestNobodyListensOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, behind(&scripted{}))
+	for _, wanted := range []string{`{"toolsListChanged":true}`, `{"resourceSubscriptions":["x"]}`, `{"promptsListChanged":true}`} {
+		raw := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":%s,"_meta":%s}}`, wanted, meta)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Authorization", "Bearer "+r.issuer.token())
+		for name, value := range modernHeaders("subscriptions/listen", "", "en") {
+			req.Header.Set(name, value)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Reading to the end is the test: it returns only if the stream ends.
+		if text := body(t, resp); !strings.Contains(text, `"resultType":"complete"`) && !strings.Contains(text, `"error"`) {
+			t.Errorf("%s: got %s, want the end of the subscription", wanted, text)
+		}
+	}
+}
+
+type broken struct{ err error }
+
+func (b broken) Verify(context.Context, string) (actor.Actor, error) { return actor.Actor{}, b.err }
+
+// When tokens cannot be judged, that is our trouble: no challenge, and nothing of what went wrong.
+func TestVerifierInTrouble(t *testing.T) {
+	t.Parallel()
+	away := fault.New(fault.Internal, nil).WithKey("fault.internal.issuer").After(7e9)
+	away.Retryable = true
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		retry  string
+	}{
+		"the issuer is away": {away, 503, "7"},
+		"a defect":           {errors.New(secret), 500, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, behind(&scripted{}), func(r *rig) { r.deps.Verifier = broken{c.err} })
+			x := r.post("token", `{}`, nil)
+			if x.status != c.status || x.header.Get("Retry-After") != c.retry || x.header.Get("Www-Authenticate") != "" {
+				t.Errorf("got %d %v, want %d with Retry-After %q and no challenge", x.status, x.header, c.status, c.retry)
+			}
+			if strings.Contains(x.text, "previews") || leaked.MatchString(x.text) {
+				t.Errorf("the text of an internal error left: %s", x.text)
 			}
 		})
 	}

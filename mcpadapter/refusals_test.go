@@ -14,7 +14,7 @@ import (
 )
 
 // leaked are keys of the catalogue without a text, and words that only our insides use.
-var leaked = regexp.MustCompile(`\b(fault|field|status|tool|adbudget)\.[a-z_]+|goroutine|SQLSTATE|panic|pgx|\.go:|<no value>`)
+var leaked = regexp.MustCompile(`\b(fault|field|status|tool|adbudget)\.[a-z_]+|goroutine|SQLSTATE|\bpanic\b|\bpgx\b|\.go:|<no value>`)
 
 // Every input that must not come through, as an agent sees its refusal: the code, the place, words in both languages, a next
 // step, and nothing stored or sent.

@@ -69,15 +69,20 @@ func (b *builder) action(a connector.Registered) {
 	preview := &tool{scopes: a.Scopes, run: b.h.prepare(a.Name)}
 	b.add(preview, adds, spec{
 		name: a.Name + "_preview", title: b.texts.T("tool.preview.title", map[string]any{"action": title}),
-		description: b.texts.T("action."+a.Name+".preview", nil) + " " + b.texts.T("tool.preview.rules", b.clocks(a)),
+		description: b.joined("action."+a.Name+".preview", b.texts.T("tool.preview.rules", b.clocks(a))),
 		in:          b.inOfPreview(a), out: b.full,
 	})
 	apply := &tool{scopes: a.Scopes, run: b.h.apply(a.Name)}
 	b.add(apply, destroys, spec{
 		name: a.Name + "_apply", title: b.texts.T("tool.apply.title", map[string]any{"action": title}),
-		description: b.texts.T("action."+a.Name+".apply", nil) + " " + b.texts.T("tool.apply.rules", nil),
+		description: b.joined("action."+a.Name+".apply", b.texts.T("tool.apply.rules", nil)),
 		in:          b.object(map[string]any{fieldPreview: b.previewID()}, fieldPreview), out: b.brief,
 	})
+}
+
+// joined is the connector's own text and, after it, what is true of every action.
+func (b *builder) joined(key, rules string) string {
+	return b.texts.T("join.sentences", map[string]any{"first": b.texts.T(key, nil), "second": rules})
 }
 
 func (b *builder) find(f connector.Finder) {
