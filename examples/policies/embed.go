@@ -6,7 +6,8 @@ package policies
 
 import "embed"
 
-// FS holds the example files; policy.Load(policies.FS) compiles them.
+// FS holds the example files; policy.Load(policies.FS) compiles them. A file belongs here together with the action that its
+// rules are about: a policy about an action that the service does not have refuses to start.
 //
-//go:embed *.yaml
+//go:embed budgets.yaml
 var FS embed.FS
