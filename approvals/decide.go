@@ -3,6 +3,7 @@ package approvals
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,16 +119,18 @@ func groupsOf(p preview.Preview) string {
 	return strings.Join(names, ", ")
 }
 
-// earlier looks for this person's vote in this round. A rejection after an own approval goes on as a veto.
+// earlier looks for this person's last vote in this round. A rejection after an own approval goes on as a veto.
 func earlier(who actor.Actor, p preview.Preview, d Decision) (repeated bool, err error) {
-	for _, v := range current(p) {
+	for _, v := range slices.Backward(current(p)) {
 		switch {
 		case !samePerson(v.Person, who.Person()):
+			continue
 		case v.Approve == d.Approve:
 			return true, nil
 		case d.Approve:
 			return false, fault.New(fault.Conflict, nil).WithKey("fault.conflict.other_decision").WithNext(fault.NextNone)
 		}
+		return false, nil
 	}
 	return false, nil
 }
