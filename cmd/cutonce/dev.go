@@ -24,20 +24,20 @@ import (
 )
 
 type devFlags struct {
-	listen, metricsListen, adsListen string
-	stateDir, postgresDir            string
-	postgresPort                     int
-	openIssuer                       bool
+	listen, metricsListen, adsListen, deploysListen string
+	stateDir, postgresDir                           string
+	postgresPort                                    int
+	openIssuer                                      bool
 }
 
 func devCommand() *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run everything on this machine: Postgres, a simulated ad platform, the service, invented people",
+		Short: "Run everything on this machine: Postgres, simulated platforms, the service, invented people",
 		Long: "Runs a whole instance for development and prints how to use it. Postgres is, in this order: CUTONCE_DATABASE_URL;\n" +
 			"a private cluster from local binaries ($PGBIN, PATH, /usr/lib/postgresql); one from npm's binaries; the compose file's.\n" +
-			"Keys and data survive a restart; the simulated ad platform forgets. CUTONCE_LISTEN, CUTONCE_METRICS_LISTEN,\n" +
+			"Keys and data survive a restart; the simulated platforms forget. CUTONCE_LISTEN, CUTONCE_METRICS_LISTEN,\n" +
 			"CUTONCE_PUBLIC_URL, CUTONCE_POLICY_DIR, CUTONCE_DATABASE_POOL, CUTONCE_LOG_LEVEL, CUTONCE_DRAIN and CUTONCE_CLOCK_…\n" +
 			"work as with serve. Ctrl-C drains and ends all that was started.",
 		Args: cobra.NoArgs,
@@ -49,6 +49,7 @@ func devCommand() *cobra.Command {
 	flags.StringVar(&f.listen, "listen", "", "address of console, MCP and API (default "+defaultListen+", or CUTONCE_LISTEN)")
 	flags.StringVar(&f.metricsListen, "metrics-listen", "", "address of /metrics (default "+defaultMetricsListen+", or CUTONCE_METRICS_LISTEN); off for none")
 	flags.StringVar(&f.adsListen, "ads-listen", defaultAdsListen, "address of the simulated ad platform")
+	flags.StringVar(&f.deploysListen, "deploys-listen", defaultDeploysListen, "address of the simulated deployment platform")
 	flags.IntVar(&f.postgresPort, "postgres-port", defaultPostgresPort, "port of a private Postgres on 127.0.0.1; 0 for any free one")
 	flags.StringVar(&f.stateDir, "state-dir", ".cutonce", "folder for keys and data")
 	flags.StringVar(&f.postgresDir, "postgres-dir", "", "folder for a private Postgres (default: in the state folder; /var/lib/cutonce for root, whose folders are closed to the account that Postgres runs as)")
@@ -64,8 +65,9 @@ type development struct {
 	log      *slog.Logger
 	dir      *instance.Dir
 	postgres *pglocal.Cluster
-	ads      *simulator
-	began    time.Time
+	// ads and deploys are the simulated platforms.
+	ads, deploys *simulator
+	began        time.Time
 }
 
 func dev(ctx context.Context, f devFlags, environ []string, out printer) (err error) {
@@ -108,6 +110,7 @@ func devSettings(f devFlags, environ []string) (config.Settings, error) {
 		"CUTONCE_SECRET": s.Secret != "", "CUTONCE_ISSUER_URL": s.Issuer.URL != "", "CUTONCE_ISSUER2_URL": s.Issuer2.URL != "",
 		"CUTONCE_ISSUER3_URL": s.Issuer3.URL != "", "CUTONCE_AUDIENCES": len(s.Audiences) > 0, "CUTONCE_ADS_URL": s.Ads.URL != "",
 		"CUTONCE_ADS_TOKEN": s.Ads.Token != "", "CUTONCE_ADS_SYSTEM": s.Ads.System != "",
+		"CUTONCE_DEPLOYS_URL": s.Deploys.URL != "", "CUTONCE_DEPLOYS_TOKEN": s.Deploys.Token != "", "CUTONCE_DEPLOYS_SYSTEM": s.Deploys.System != "",
 	} {
 		if given {
 			return s, fmt.Errorf("%s is set, but cutonce dev brings its own: unset it, or run cutonce serve", name)
@@ -136,12 +139,12 @@ func loopbackOf(at net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// serve starts Postgres and the ad platform, then the service upon them, and runs until ctx ends.
+// serve starts Postgres and the platforms, then the service upon them, and runs until ctx ends.
 func (d *development) serve(ctx context.Context, l listeners) error {
 	if err := d.startPostgres(ctx); err != nil {
 		return err
 	}
-	if err := d.startAds(ctx); err != nil {
+	if err := d.startPlatforms(ctx); err != nil {
 		return err
 	}
 	secret, err := d.dir.Kept("secret", rand.Reader)
@@ -219,18 +222,26 @@ func (d *development) watchPostgres(ctx context.Context, cancel context.CancelCa
 	}
 }
 
-func (d *development) startAds(ctx context.Context) (err error) {
-	token, err := d.dir.Kept("ads-token", rand.Reader)
-	if err != nil {
+func (d *development) startPlatforms(ctx context.Context) (err error) {
+	if d.ads, err = d.startPlatform(ctx, "ads", d.flags.adsListen, &d.settings.Ads); err != nil {
 		return err
 	}
-	d.ads, err = startSimulator(ctx, d.flags.adsListen, d.dir.File("ads-token"), d.log)
+	d.deploys, err = d.startPlatform(ctx, "deploys", d.flags.deploysListen, &d.settings.Deploys)
+	return err
+}
+
+// startPlatform starts a simulator and configures the service for it.
+func (d *development) startPlatform(ctx context.Context, name, listen string, t *config.Target) (*simulator, error) {
+	token, err := d.dir.Kept(name+"-token", rand.Reader)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d.settings.Ads.URL, d.settings.Ads.Token, d.settings.Ads.System = d.ads.url, config.Secret(token), "ads.example/dev"
-	d.settings.Ads.Sandbox = true
-	return nil
+	s, err := startSimulator(ctx, name, listen, d.dir.File(name+"-token"), d.log)
+	if err != nil {
+		return nil, err
+	}
+	t.URL, t.Token, t.System, t.Sandbox = s.url, config.Secret(token), name+".example/dev", true
+	return s, nil
 }
 
 const endFor = 15 * time.Second
@@ -240,8 +251,10 @@ func (d *development) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endFor)
 	defer cancel()
 	var err error
-	if d.ads != nil {
-		err = d.ads.stop(ctx)
+	for _, s := range []*simulator{d.deploys, d.ads} {
+		if s != nil {
+			err = errors.Join(err, s.stop(ctx))
+		}
 	}
 	if d.postgres != nil {
 		err = errors.Join(err, d.postgres.Close(ctx))

@@ -54,12 +54,15 @@ func (h home) state(t *testing.T, name string) string {
 }
 
 // addresses of one instance; zero ports are any free ones.
-type addresses struct{ main, metrics, ads string }
+type addresses struct{ main, metrics, ads, deploys string }
 
-var anywhere = addresses{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}
+var anywhere = addresses{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}
 
 func (h home) args(a addresses) []string {
-	return []string{"dev", "--listen", a.main, "--metrics-listen", a.metrics, "--ads-listen", a.ads, "--postgres-port", "0", "--postgres-dir", h.postgres}
+	return []string{
+		"dev", "--listen", a.main, "--metrics-listen", a.metrics, "--ads-listen", a.ads, "--deploys-listen", a.deploys,
+		"--postgres-port", "0", "--postgres-dir", h.postgres,
+	}
 }
 
 // started is a development instance that said how to use it.
@@ -68,6 +71,7 @@ type started struct {
 	at           addresses
 	token, ready string
 	adsPID       int
+	deploysPID   int
 	postgresPID  int
 	links        map[string]string // by role
 }
@@ -80,9 +84,11 @@ func (h home) start(t *testing.T, a addresses) started {
 	said := p.stdout.String()
 	s.at.main = find(t, said, `Console +http://([0-9.:]+)/\n`)
 	s.at.metrics = find(t, said, `Metrics +http://([0-9.:]+)/metrics\n`)
-	s.at.ads = find(t, said, `Ad platform http://([0-9.:]+) `)
+	s.at.ads = find(t, said, `Ads +http://([0-9.:]+) `)
+	s.at.deploys = find(t, said, `Deploys +http://([0-9.:]+) `)
 	s.token = find(t, said, `agent's token:\n +(\S+)\n`)
-	s.adsPID = number(t, find(t, said, `simulated, process (\d+)`))
+	s.adsPID = number(t, find(t, said, `Ads .*process (\d+);`))
+	s.deploysPID = number(t, find(t, said, `Deploys .*process (\d+);`))
 	data := find(t, said, `Postgres +private Postgres .*, data in (\S+)\n`)
 	pidFile, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
@@ -153,7 +159,9 @@ func (s started) prepare(t *testing.T, won int) string {
 	return body["preview_id"].(string)
 }
 
-func (s started) childrenGone() bool { return gone(s.adsPID) && gone(s.postgresPID) }
+func (s started) childrenGone() bool {
+	return gone(s.adsPID) && gone(s.deploysPID) && gone(s.postgresPID)
+}
 
 func TestDev(t *testing.T) {
 	t.Parallel()
@@ -275,7 +283,7 @@ func interruptDuringSend(t *testing.T, h home, s started, id string) {
 }
 
 func checkSecrets(t *testing.T, h home, s started) {
-	never := []string{h.state(t, "secret"), h.state(t, "ads-token"), h.state(t, "instance")}
+	never := []string{h.state(t, "secret"), h.state(t, "ads-token"), h.state(t, "deploys-token"), h.state(t, "instance")}
 	passwords, err := filepath.Glob(filepath.Join(h.postgres, "*", "password"))
 	if err != nil || len(passwords) != 1 {
 		t.Fatalf("got %v, %v, want the cluster's password file", passwords, err)
@@ -314,7 +322,8 @@ func TestDevNamesATakenPort(t *testing.T) {
 	t.Cleanup(func() { taken.Close() })
 	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
 	for flag, value := range map[string]string{
-		"--listen": "127.0.0.1:" + port, "--metrics-listen": "127.0.0.1:" + port, "--ads-listen": "127.0.0.1:" + port, "--postgres-port": port,
+		"--listen": "127.0.0.1:" + port, "--metrics-listen": "127.0.0.1:" + port, "--ads-listen": "127.0.0.1:" + port, "--deploys-listen": "127.0.0.1:" + port,
+		"--postgres-port": port,
 	} {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()

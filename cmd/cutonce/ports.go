@@ -6,4 +6,5 @@ const (
 	defaultMetricsListen = "127.0.0.1:8781"
 	defaultPostgresPort  = 8784
 	defaultAdsListen     = "127.0.0.1:8790"
+	defaultDeploysListen = "127.0.0.1:8791"
 )

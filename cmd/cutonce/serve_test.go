@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -120,6 +121,21 @@ func checkRedaction(t *testing.T, env []string, said string) {
 	}
 }
 
+// misspelt is a policy that would watch over nothing.
+func misspelt(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/policies/budgets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	wrong := strings.ReplaceAll(string(text), "[budget_change]", "[budget_chnage]")
+	if err := os.WriteFile(filepath.Join(dir, "wrong.yaml"), []byte(wrong), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	good := production(t)
@@ -137,13 +153,15 @@ func TestServeRefuses(t *testing.T) {
 		"an issuer over http":        {[]string{"CUTONCE_ISSUER_URL=http://issuer.example"}, []string{"issuer.example"}},
 		"a lease too short to send":  {[]string{"CUTONCE_CLOCK_LEASE=15s"}, []string{"CUTONCE_CLOCK_LEASE"}},
 		"two problems at once":       {[]string{"CUTONCE_SECRET=", "CUTONCE_ADS_URL="}, []string{"CUTONCE_SECRET", "CUTONCE_ADS_URL"}},
+		"half a platform":            {[]string{"CUTONCE_DEPLOYS_URL=https://d.example"}, []string{"CUTONCE_DEPLOYS_TOKEN", "CUTONCE_DEPLOYS_SYSTEM"}},
+		"a misspelt action":          {[]string{"CUTONCE_POLICY_DIR=" + misspelt(t)}, []string{"budget_chnage"}},
 		"a secret twice":             {[]string{"CUTONCE_SECRET_FILE=/dev/null"}, []string{"CUTONCE_SECRET_FILE"}},
 		"a duration in words":        {[]string{"CUTONCE_CLOCK_SEND=soon"}, []string{"CUTONCE_CLOCK_SEND", "30s"}},
 		"no database": {
 			[]string{"CUTONCE_DATABASE_URL=", "DATABASE_URL=postgres://u:p@127.0.0.1/x"}, []string{"CUTONCE_DATABASE_URL"},
 		},
 		"a database that does not answer": {[]string{"CUTONCE_DATABASE_URL=postgres://u:pass-word-9@127.0.0.1:1/x"}, []string{"127.0.0.1"}},
-		"a schema that is behind":         {[]string{"CUTONCE_MIGRATE=false"}, []string{"cutonce migrate"}},
+		"a schema that is behind":         {[]string{"CUTONCE_MIGRATE=false", "CUTONCE_DATABASE_URL=" + pgtest.URL(t)}, []string{"cutonce migrate"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +197,7 @@ func TestForeignTablesAreRefused(t *testing.T) {
 	execute(t, strings.TrimPrefix(env[0], "CUTONCE_DATABASE_URL="), `create table customers (id int)`)
 	for _, args := range [][]string{
 		{"serve"}, {"migrate"},
-		{"dev", "--listen", "127.0.0.1:0", "--metrics-listen", "off", "--ads-listen", "127.0.0.1:0"},
+		{"dev", "--listen", "127.0.0.1:0", "--metrics-listen", "off", "--ads-listen", "127.0.0.1:0", "--deploys-listen", "127.0.0.1:0"},
 	} {
 		set := env
 		if args[0] == "dev" {
@@ -216,13 +234,21 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	p := begin(t, t.TempDir(), production(t), "serve")
 	address := p.saw(p.stderr, `"msg":"ready","listen":"([0-9.:]+)"`)[1]
-	// A request whose body never ends keeps the drain waiting.
-	body, hold := io.Pipe()
-	defer hold.Close()
-	go func() { _, _ = http.Post("http://"+address+"/sign-out", "application/x-www-form-urlencoded", body) }()
-	if _, err := fmt.Fprint(hold, "a="); err != nil {
+	// A connection that has only begun its request keeps the drain waiting. Connections are accepted in their order, so once a
+	// later one is answered, this one is known to the server.
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer conn.Close()
+	if _, err := fmt.Fprint(conn, "GET / HTTP/1.1\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := http.Get("http://" + address + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply.Body.Close()
 	p.signal(syscall.SIGTERM)
 	p.saw(p.stderr, "draining")
 	p.signal(syscall.SIGTERM)

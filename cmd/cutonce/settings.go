@@ -11,6 +11,7 @@ import (
 
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/connector/adbudget"
+	"github.com/cutonce/cutonce/connector/rollback"
 	"github.com/cutonce/cutonce/internal/auth"
 	"github.com/cutonce/cutonce/internal/config"
 )
@@ -24,15 +25,28 @@ func clocksOf(c config.Clock) connector.Clocks {
 }
 
 func adsOf(s config.Settings) adbudget.Config {
-	settle := s.Ads.Settle
-	if settle == 0 {
-		settle = s.Clock.Settle
-	}
+	t := s.Ads
 	return adbudget.Config{
-		BaseURL: s.Ads.URL, AllowPlainHTTP: s.Ads.AllowPlainHTTP, Token: string(s.Ads.Token), System: s.Ads.System,
-		HonoursKeys: s.Ads.HonoursKeys, KeyRetention: s.Ads.KeyRetention, NoLookup: s.Ads.NoLookup, SettleFor: settle, Sandbox: s.Ads.Sandbox,
+		BaseURL: t.URL, AllowPlainHTTP: t.AllowPlainHTTP, Token: string(t.Token), System: t.System, HonoursKeys: t.HonoursKeys,
+		KeyRetention: t.KeyRetention, NoLookup: t.NoLookup, SettleFor: settleOf(t, s.Clock), Sandbox: t.Sandbox,
 		HTTP: connector.HTTPConfig{Timeout: s.Clock.Send},
 	}
+}
+
+func deploysOf(s config.Settings) rollback.Config {
+	t := s.Deploys
+	return rollback.Config{
+		BaseURL: t.URL, AllowPlainHTTP: t.AllowPlainHTTP, Token: string(t.Token), System: t.System, HonoursKeys: t.HonoursKeys,
+		KeyRetention: t.KeyRetention, NoLookup: t.NoLookup, SettleFor: settleOf(t, s.Clock), Sandbox: t.Sandbox,
+		HTTP: connector.HTTPConfig{Timeout: s.Clock.Send},
+	}
+}
+
+func settleOf(t config.Target, c config.Clock) time.Duration {
+	if t.Settle != 0 {
+		return t.Settle
+	}
+	return c.Settle
 }
 
 const issuerTimeout = 10 * time.Second

@@ -12,6 +12,7 @@ import (
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/connector/adbudget"
+	"github.com/cutonce/cutonce/connector/rollback"
 	"github.com/cutonce/cutonce/internal/auth"
 	"github.com/cutonce/cutonce/internal/catalog"
 	"github.com/cutonce/cutonce/internal/config"
@@ -79,12 +80,11 @@ func build(ctx context.Context, b blueprint) (_ *service, err error) {
 
 // loadActions makes the connectors and the texts, and compiles the policy about them. It asks nobody for anything.
 func (s *service) loadActions() (*policy.Policy, error) {
-	ads, err := adbudget.New(adsOf(s.settings))
+	connectors, err := s.connectors()
 	if err != nil {
-		return nil, fmt.Errorf("the ad platform's connector: %w", err)
+		return nil, err
 	}
-	s.closers = append(s.closers, ads.Close)
-	if s.actions, err = connector.NewRegistry(ads); err != nil {
+	if s.actions, err = connector.NewRegistry(connectors...); err != nil {
 		return nil, err
 	}
 	if s.texts, err = catalog.New(s.actions.Texts()...); err != nil {
@@ -94,14 +94,35 @@ func (s *service) loadActions() (*policy.Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the policy: %w", err)
 	}
-	var names []string
-	for _, a := range s.actions.Actions() {
-		names = append(names, a.Name)
-	}
-	if err := rules.CheckActions(names); err != nil {
+	if err := rules.CheckActions(knownActions); err != nil {
 		return nil, fmt.Errorf("the policy: %w", err)
 	}
 	return rules, nil
+}
+
+// knownActions are those that this build can serve. A rule about one whose platform is not configured is no misspelling.
+var knownActions = []string{adbudget.ActionName, rollback.ActionName}
+
+// connectors are those whose platform is configured.
+func (s *service) connectors() ([]connector.Connector, error) {
+	var all []connector.Connector
+	if s.settings.Ads.URL != "" {
+		ads, err := adbudget.New(adsOf(s.settings))
+		if err != nil {
+			return nil, fmt.Errorf("the ad platform's connector: %w", err)
+		}
+		s.closers = append(s.closers, ads.Close)
+		all = append(all, ads)
+	}
+	if s.settings.Deploys.URL != "" {
+		deploys, err := rollback.New(deploysOf(s.settings))
+		if err != nil {
+			return nil, fmt.Errorf("the deployment platform's connector: %w", err)
+		}
+		s.closers = append(s.closers, deploys.Close)
+		all = append(all, deploys)
+	}
+	return all, nil
 }
 
 // openStore connects to a database that is migrated and durable, or says why it will not.

@@ -20,9 +20,11 @@ func (s Settings) CheckServe() error {
 	p.need("CUTONCE_DATABASE_URL (or _FILE)", string(s.DatabaseURL), "which Postgres?")
 	p.need("CUTONCE_POLICY_DIR", s.PolicyDir, "who must agree to what? examples/policies/budgets.yaml explains the files")
 	p.need("CUTONCE_PUBLIC_URL", s.PublicURL, "by which address is the service reached?")
-	p.need("CUTONCE_ADS_URL", s.Ads.URL, "which ad platform?")
-	p.need("CUTONCE_ADS_TOKEN (or _FILE)", string(s.Ads.Token), "with which credential?")
-	p.need("CUTONCE_ADS_SYSTEM", s.Ads.System, "what is the platform's host and account called?")
+	if s.Ads.URL == "" && s.Deploys.URL == "" {
+		p.add("CUTONCE_ADS_URL or CUTONCE_DEPLOYS_URL: required: which platform is changed?")
+	}
+	p.target("CUTONCE_ADS", s.Ads)
+	p.target("CUTONCE_DEPLOYS", s.Deploys)
 	p.need("CUTONCE_ISSUER_URL", s.Issuer.URL, "whose tokens are accepted?")
 	if len(s.Secret) < MinSecret {
 		p.add("CUTONCE_SECRET (or _FILE): %d bytes or more are needed, got %d; make one with: openssl rand -hex 32", MinSecret, len(s.Secret))
@@ -96,6 +98,16 @@ func (p *Problems) need(name, value, why string) {
 	if value == "" {
 		p.add("%s: required: %s", name, why)
 	}
+}
+
+// target asks for all that a platform needs, if anything of it is set.
+func (p *Problems) target(name string, t Target) {
+	if t.URL == "" && t.Token == "" && t.System == "" {
+		return
+	}
+	p.need(name+"_URL", t.URL, "where is the platform?")
+	p.need(name+"_TOKEN (or _FILE)", string(t.Token), "with which credential?")
+	p.need(name+"_SYSTEM", t.System, "what is the platform's host and account called?")
 }
 
 func (p *Problems) address(name, value string) {

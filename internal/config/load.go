@@ -112,6 +112,7 @@ func (s *Settings) readFiles() []string {
 		{"CUTONCE_DATABASE_URL", s.DatabaseURLFile, &s.DatabaseURL},
 		{"CUTONCE_SECRET", s.SecretFile, &s.Secret},
 		{"CUTONCE_ADS_TOKEN", s.Ads.TokenFile, &s.Ads.Token},
+		{"CUTONCE_DEPLOYS_TOKEN", s.Deploys.TokenFile, &s.Deploys.Token},
 	} {
 		if one.file == "" {
 			continue

@@ -56,8 +56,9 @@ type Settings struct {
 	Issuer2   Issuer   `prefix:"ISSUER2_" doc:"a second identity provider"`
 	Issuer3   Issuer   `prefix:"ISSUER3_" doc:"a third identity provider"`
 
-	Ads   Ads   `prefix:"ADS_" doc:"the ad platform whose budgets are changed"`
-	Clock Clock `prefix:"CLOCK_" doc:"clocks"`
+	Ads     Target `prefix:"ADS_" doc:"the ad platform, whose budgets are changed"`
+	Deploys Target `prefix:"DEPLOYS_" doc:"the deployment platform, whose deployments are rolled back"`
+	Clock   Clock  `prefix:"CLOCK_" doc:"clocks"`
 }
 
 // Issuer is one identity provider.
@@ -76,17 +77,17 @@ type Issuer struct {
 	ClaimClient  string   `env:"CLAIM_CLIENT" doc:"The claim that names the OAuth client. Default: client_id, else azp."`
 }
 
-// Ads is the ad platform's connector.
-type Ads struct {
-	URL            string        `env:"URL" doc:"Its API. Required by serve."`
-	Token          Secret        `env:"TOKEN" doc:"The service's own bearer credential there. Required by serve, or its _FILE."`
+// Target is a system whose state is changed, with the service's own credential. It is served if its URL is set.
+type Target struct {
+	URL            string        `env:"URL" doc:"Its API. The actions of a platform without URL are not offered; serve needs at least one platform."`
+	Token          Secret        `env:"TOKEN" doc:"The service's own bearer credential there. Required with the URL, or its _FILE."`
 	TokenFile      string        `env:"TOKEN_FILE" doc:"A file that holds the credential instead."`
-	System         string        `env:"SYSTEM" doc:"A name for host and account, such as ads.example/agency-jp. Locks and audit rest on it; never change it while changes are open. Required by serve."`
+	System         string        `env:"SYSTEM" doc:"A name for host and account, such as ads.example/agency-jp. Locks and audit rest on it; never change it while changes are open. Required with the URL."`
 	AllowPlainHTTP bool          `env:"ALLOW_PLAIN_HTTP" default:"false" doc:"Accept plain http beyond this machine. The credential travels with every call."`
 	HonoursKeys    bool          `env:"HONOURS_KEYS" default:"false" doc:"The platform remembers idempotency keys and answers a repeated one with its first answer. Claim it only if it is so."`
 	KeyRetention   time.Duration `env:"KEY_RETENTION" default:"24h" doc:"For how long it remembers them."`
-	NoLookup       bool          `env:"NO_LOOKUP" default:"false" doc:"The platform keeps no change history by request key: operators settle what is unknown."`
-	Settle         time.Duration `env:"SETTLE" doc:"How long after a send an empty history proves nothing. Default: CUTONCE_CLOCK_SETTLE."`
+	NoLookup       bool          `env:"NO_LOOKUP" default:"false" doc:"The platform cannot find a change by its request key: operators settle what is unknown."`
+	Settle         time.Duration `env:"SETTLE" doc:"How long after a send an empty look-up proves nothing. Default: CUTONCE_CLOCK_SETTLE."`
 	Sandbox        bool          `env:"SANDBOX" default:"false" doc:"Tests may change this account."`
 }
 

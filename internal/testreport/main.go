@@ -85,9 +85,14 @@ func (r *report) take(e event) {
 	}
 }
 
+// progress is what a test run says of itself, not a test of its failure.
+var progress = regexp.MustCompile(`^=== (RUN|PAUSE|CONT|NAME) `)
+
 func (r *report) fail(of name, e event) {
 	for _, line := range r.said[of] {
-		fmt.Fprint(r.out, line)
+		if !progress.MatchString(line) {
+			fmt.Fprint(r.out, line)
+		}
 	}
 	delete(r.said, of)
 	if of.test == "" && e.Action == "fail" {

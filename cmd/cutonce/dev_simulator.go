@@ -17,10 +17,11 @@ import (
 
 var errAddressTaken = syscall.EADDRINUSE
 
-// simulator is the simulated ad platform in a process of its own, so that what is changed survives us only by our promises.
+// simulator is a simulated platform in a process of its own, so that what is changed there survives us only by our promises.
 type simulator struct {
-	url, tokenFile, listen string
-	log                    *slog.Logger
+	// name is the subcommand of cutonce target.
+	name, url, tokenFile, listen string
+	log                          *slog.Logger
 
 	mu      sync.Mutex
 	process *child.Process
@@ -34,8 +35,8 @@ const (
 )
 
 // startSimulator starts it and returns once it answers. If it ends by itself, it is started again.
-func startSimulator(ctx context.Context, listen, tokenFile string, log *slog.Logger) (*simulator, error) {
-	free, err := httpserve.Listen(ctx, listen, "the simulated ad platform", "--ads-listen")
+func startSimulator(ctx context.Context, name, listen, tokenFile string, log *slog.Logger) (*simulator, error) {
+	free, err := httpserve.Listen(ctx, listen, "the simulator "+name, "--"+name+"-listen")
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,9 @@ func startSimulator(ctx context.Context, listen, tokenFile string, log *slog.Log
 	if err := free.Close(); err != nil {
 		return nil, err
 	}
-	s := &simulator{url: "http://" + loopbackOf(free.Addr()), tokenFile: tokenFile, listen: address, log: log, done: make(chan struct{})}
+	s := &simulator{
+		name: name, url: "http://" + loopbackOf(free.Addr()), tokenFile: tokenFile, listen: address, log: log, done: make(chan struct{}),
+	}
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
@@ -57,7 +60,7 @@ func (s *simulator) start(ctx context.Context) error {
 		return fmt.Errorf("finding this program: %w", err)
 	}
 	process, err := child.Start(child.Config{Path: self, Log: os.Stderr, Args: []string{
-		"target", "ads", "--listen", s.listen, "--token-file", s.tokenFile, "--until-stdin-closes", "--quiet",
+		"target", s.name, "--listen", s.listen, "--token-file", s.tokenFile, "--until-stdin-closes", "--quiet",
 	}})
 	if err != nil {
 		return err
@@ -66,7 +69,7 @@ func (s *simulator) start(ctx context.Context) error {
 	defer cancel()
 	if err := answers(ctx, s.url+"/healthz", process.Done()); err != nil {
 		err = errors.Join(err, process.Stop(ctx))
-		return fmt.Errorf("the simulated ad platform did not start: %w (%w)", err, process.Err())
+		return fmt.Errorf("the simulator %s did not start: %w (%w)", s.name, err, process.Err())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +115,7 @@ func (s *simulator) supervise(ctx context.Context) {
 		if s.current() == nil {
 			return
 		}
-		s.log.Warn("the simulated ad platform ended and is started again; it has forgotten everything", "error", process.Err())
+		s.log.Warn("a simulator ended and is started again; it has forgotten everything", "simulator", s.name, "error", process.Err())
 		for s.current() != nil && s.start(ctx) != nil {
 			time.Sleep(simulatorPause)
 		}
