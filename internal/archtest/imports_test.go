@@ -45,6 +45,7 @@ var rooms = map[string]room{
 	"internal/actor":          {},
 	"internal/archtest":       {},
 	"internal/auth":           {Libs: []string{"github.com/golang-jwt/jwt/v5", "github.com/MicahParks/keyfunc/v3", "github.com/MicahParks/jwkset", "golang.org/x/time"}, Ours: []string{"internal/visible"}},
+	"internal/bridge":         {Ours: []string{"internal/config"}, Libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	"internal/canon":          {},
 	"internal/catalog":        {Libs: []string{"github.com/nicksnyder/go-i18n/v2", "golang.org/x/text"}},
 	"internal/child":          {},
@@ -142,6 +143,9 @@ func TestWhatMustNotBeReachable(t *testing.T) {
 		{"commit", "github.com/modelcontextprotocol/go-sdk/mcp"},
 		{"commit", module + "/approvals"},
 		{"policy", module + "/store"},
+		{"internal/bridge", module + "/store"},
+		{"internal/bridge", module + "/connector"},
+		{"internal/bridge", "github.com/jackc/pgx/v5"},
 	} {
 		cmd := exec.Command("go", "list", "-deps", "./"+c.from)
 		cmd.Dir = "../.."

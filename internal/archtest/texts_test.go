@@ -98,7 +98,7 @@ func TestEveryCodeHasItsSentence(t *testing.T) {
 }
 
 // keyLike are the literals in our code that name a text.
-var keyLike = regexp.MustCompile(`^(fault|field|status|why|warning|figure|web|tool|action|find)\.[a-z0-9_.]+[a-z0-9_]$`)
+var keyLike = regexp.MustCompile(`^(fault|field|status|why|warning|figure|web|tool|action|find|bridge)\.[a-z0-9_.]+[a-z0-9_]$`)
 
 func TestEveryKeyInTheCodeExists(t *testing.T) {
 	t.Parallel()
