@@ -373,6 +373,30 @@ func TestSomethingElseUnderOurKey(t *testing.T) {
 	}
 }
 
+// TestOurKeyElsewhere settles nothing either: a history that has our key in another environment is not to be trusted.
+func TestOurKeyElsewhere(t *testing.T) {
+	t.Parallel()
+	d, _ := startDeploys(t, true)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/rollbacks" {
+			d.ServeHTTP(w, r)
+			return
+		}
+		recorder := httptest.NewRecorder()
+		d.ServeHTTP(recorder, r)
+		_, _ = fmt.Fprint(w, strings.Replace(recorder.Body.String(), `"production"`, `"staging"`, 1))
+	}))
+	t.Cleanup(server.Close)
+	c := connect(t, rollback.Config{BaseURL: server.URL})
+	plan, _ := prepare(t, c, with(nil))
+	if _, err := c.Execute(t.Context(), plan, call); err != nil {
+		t.Fatal(err)
+	}
+	if got := lookup(t, c, plan); got.Found != connector.EffectUnsure {
+		t.Errorf("got %s, want unsure", got.Found)
+	}
+}
+
 // TestAbsentIsDoubted: an empty history beside an environment that has moved to our build may be late.
 func TestAbsentIsDoubted(t *testing.T) {
 	t.Parallel()

@@ -71,7 +71,7 @@ func (c *Connector) look(ctx context.Context, who actor.Actor, want ask, now sta
 // built is the deployment whose build the caller wants: that of an earlier rollback stands for the one it activated.
 func (c *Connector) built(ctx context.Context, want ask) (deployment, error) {
 	to, ok, err := c.platform.deployment(ctx, want.to)
-	if err == nil && ok && to.isRollback() && to.place == want.at {
+	if err == nil && ok && to.isRollback() {
 		to, ok, err = c.platform.deployment(ctx, to.Activates)
 	}
 	switch {

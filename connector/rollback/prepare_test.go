@@ -276,6 +276,22 @@ func TestAfterARollback(t *testing.T) {
 	}
 }
 
+// TestRollbacksInBetweenAreNoDeployments: they brought no build of their own, so going back over one undoes nothing more.
+func TestRollbacksInBetweenAreNoDeployments(t *testing.T) {
+	t.Parallel()
+	d, server := startDeploys(t, true)
+	c := connect(t, rollback.Config{BaseURL: server.URL})
+	back, _ := prepare(t, c, with(nil))
+	if _, err := c.Execute(t.Context(), back, call); err != nil {
+		t.Fatal(err)
+	}
+	now := deploy(t, d, target.NewDeployment{})
+	_, impact := prepare(t, c, with(connector.Input{"to_deployment_id": target.CheckoutAPIStable, "expect_current_deployment_id": now.ID}))
+	if got := figuresOf(impact)["deployments_undone"]; got != "3" {
+		t.Errorf("got %s deployments undone, want 3 (%v)", got, impact.Warnings)
+	}
+}
+
 // TestAMigrationOnTheWayForwardIsToldToo: restoring a build over a migration is as much a question as undoing one.
 func TestAMigrationOnTheWayForwardIsToldToo(t *testing.T) {
 	t.Parallel()
@@ -547,6 +563,7 @@ func TestStrangeReads(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string][2]string{
 		"another service":               {`"service":"checkout-api"`, `"service":"checkout-web"`},
+		"another service at the top":    {`{"service":"checkout-api","environment":"production","etag"`, `{"service":"checkout-web","environment":"production","etag"`},
 		"no etag":                       {`"etag":"\"dep-000106\""`, `"etag":""`},
 		"nothing about migrations":      {`"contains_migration":false`, `"migration":false`},
 		"a migration in words":          {`"contains_migration":false`, `"contains_migration":"no"`},
