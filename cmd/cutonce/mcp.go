@@ -65,7 +65,7 @@ func runMCP(ctx context.Context, f mcpFlags, environ []string) error {
 // bridgeConfig reads flags and environment. Flags win.
 func bridgeConfig(f mcpFlags, environ []string) (bridge.Config, error) {
 	if names := strangers(environ); len(names) > 0 {
-		return bridge.Config{}, fmt.Errorf("%s is set, but an agent's host must not hold what is the service's: start cutonce mcp with %s and %s alone",
+		return bridge.Config{}, fmt.Errorf("an agent's host must not hold what is the service's: unset %s, and start cutonce mcp with %s and %s alone",
 			strings.Join(names, ", "), bridgeURL, bridgeToken)
 	}
 	given := map[string]string{}
