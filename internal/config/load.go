@@ -20,7 +20,9 @@ func (p Problems) Error() string {
 // others are variables that belong to what surrounds the service, not to it.
 var others = []string{
 	"CUTONCE_POSTGRES_IMAGE", "CUTONCE_POSTGRES_PASSWORD", "CUTONCE_POSTGRES_PORT", // docker-compose.yml
-	"CUTONCE_TEST_CONTAINERS", "CUTONCE_TEST_POSTGRES_IMAGE", // the tests
+	"CUTONCE_IMAGE", "CUTONCE_HTTP_PORT", "CUTONCE_METRICS_PORT", "CUTONCE_ADS_PORT", "CUTONCE_DEPLOYS_PORT", // the same
+	"CUTONCE_TARGET_TOKEN",                                                                                      // the simulators
+	"CUTONCE_TEST_CONTAINERS", "CUTONCE_TEST_POSTGRES_IMAGE", "CUTONCE_TEST_POSTGRES_MAJOR", "CUTONCE_TEST_NPM", // the tests
 }
 
 // orchestrated are what Kubernetes sets in every pod beside a Service named cutonce.

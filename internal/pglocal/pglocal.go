@@ -23,6 +23,8 @@ type Config struct {
 	Dir string
 	// BinDir holds initdb and postgres; $PGBIN if empty. If either is set, no other local binaries are tried.
 	BinDir string
+	// Major is the only major version of Postgres to take for a private cluster; 0 means any that is supported.
+	Major int
 	// Cache is a folder for binaries fetched with npm; empty means that npm is not used.
 	Cache string
 	// ComposeFile is a compose file with a service "postgres"; empty means that no container engine is used.

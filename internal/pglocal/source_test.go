@@ -47,6 +47,26 @@ func TestNothingToBeHadIsOneErrorWithTheCommand(t *testing.T) {
 	}
 }
 
+// Tests ask for one major version; another one in its place would make what they print a lie.
+func TestOnlyTheMajorVersionThatIsAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"initdb": "", "postgres": "#!/bin/sh\necho 'postgres (PostgreSQL) 16.3'\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PGBIN", dir)
+	for _, major := range []int{0, 16} {
+		bins, err := Find(t.Context(), Config{Dir: t.TempDir(), Major: major})
+		if err != nil || bins.Version != "16.3" {
+			t.Errorf("asked for %d: got %+v, %v, want 16.3", major, bins, err)
+		}
+	}
+	if bins, err := Find(t.Context(), Config{Dir: t.TempDir(), Major: 17}); err == nil {
+		t.Errorf("asked for 17: got %+v, want an error", bins)
+	}
+}
+
 // The compose file and the URL that Open builds must agree where the environment is silent.
 func TestComposeFileAgreesWithTheURL(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,9 @@ func shared(t testing.TB) *server {
 }
 
 func choose(ctx context.Context) (*server, error) {
+	if os.Getenv("CUTONCE_TEST_POSTGRES_MAJOR") != "" {
+		return inSlot(ctx, "")
+	}
 	if given := os.Getenv("TEST_DATABASE_URL"); given != "" {
 		c, err := pglocal.Open(ctx, pglocal.Config{URL: given})
 		if err != nil {
@@ -56,6 +59,10 @@ func choose(ctx context.Context) (*server, error) {
 		}
 		note = fmt.Sprintf(" (a container engine answers, but: %v)", err)
 	}
+	return inSlot(ctx, note)
+}
+
+func inSlot(ctx context.Context, note string) (*server, error) {
 	c, err := openSlot(ctx)
 	if err != nil {
 		return nil, err

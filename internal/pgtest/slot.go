@@ -27,7 +27,12 @@ func openSlot(ctx context.Context) (*pglocal.Cluster, error) {
 		Volatile:       true,
 		Settings:       map[string]string{"shared_buffers": "32MB", "max_wal_size": "256MB", "autovacuum": "off"},
 	}
-	kind := "npm"
+	major, err := askedMajor()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Major = major
+	kind := fmt.Sprintf("npm%d", major)
 	if bins, err := pglocal.Find(ctx, cfg); err == nil {
 		kind = bins.Version
 	} else if !errors.Is(err, pglocal.ErrNoPostgres) {
@@ -51,6 +56,19 @@ func openSlot(ctx context.Context) (*pglocal.Cluster, error) {
 		}
 	}
 	return nil, fmt.Errorf("all %d private test clusters in %s are in use", maxSlots, cfg.Dir)
+}
+
+// askedMajor is the major version that the environment asks for, 0 if any will do.
+func askedMajor() (int, error) {
+	asked := os.Getenv("CUTONCE_TEST_POSTGRES_MAJOR")
+	if asked == "" {
+		return 0, nil
+	}
+	major, err := strconv.Atoi(asked)
+	if err != nil || major < 1 {
+		return 0, fmt.Errorf("CUTONCE_TEST_POSTGRES_MAJOR is %q, which is no major version of Postgres", asked)
+	}
+	return major, nil
 }
 
 func bootID() string {
