@@ -36,6 +36,7 @@ type Verifier interface {
 // Previews prepares and withdraws changes, and finds what could be changed (preview.Service).
 type Previews interface {
 	Prepare(ctx context.Context, who actor.Actor, r preview.Request) (preview.Prepared, error)
+	Undo(ctx context.Context, who actor.Actor, id preview.ID, reason, key string) (preview.Prepared, error)
 	Find(ctx context.Context, who actor.Actor, tool string, input []byte) (connector.Page, error)
 	Cancel(ctx context.Context, who actor.Actor, id preview.ID, reason string) (preview.Preview, error)
 }

@@ -27,12 +27,13 @@ const (
 	bodyCancel          = "cancel"
 	bodyDecision        = "decision"
 	bodyResolution      = "resolution"
+	bodyUndo            = "undo"
 	param               = "param"
 )
 
 func compileBodies() (bodies, error) {
 	all := bodies{}
-	for _, name := range []string{bodyNone, bodyApprovalRequest, bodyCancel, bodyDecision, bodyResolution, param} {
+	for _, name := range []string{bodyNone, bodyApprovalRequest, bodyCancel, bodyDecision, bodyResolution, bodyUndo, param} {
 		raw, err := schemas.ReadFile("schema/" + name + ".json")
 		if err != nil {
 			return nil, fmt.Errorf("reading the schema %s: %w", name, err)

@@ -119,6 +119,31 @@ func TestCancel(t *testing.T) {
 	r.post("agent", of(id, "/apply"), nil).want(t, http.StatusConflict, "canceled")
 }
 
+// An undo is a new preview from what the old one found, linked to it; a change that was never begun has nothing to undo.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.prepared(raise(0, 12000))
+	r.post("agent", of(id, "/undo"), object{"reason": "too early"}).want(t, http.StatusConflict, "conflict")
+	r.post("agent", of(id, "/apply"), nil).want(t, http.StatusOK, "")
+	undone := r.post("agent", of(id, "/undo?response_format=detailed"), object{"reason": "The campaign ended early"})
+	undone.want(t, http.StatusCreated, "")
+	if got := undone.text("change", "reverts"); got != id {
+		t.Errorf("got reverts %q, want %q", got, id)
+	}
+	again := r.post("agent", of(id, "/undo"), object{"reason": "The campaign ended early"})
+	again.want(t, http.StatusOK, "")
+	if again.text("preview_id") != undone.text("preview_id") {
+		t.Errorf("got another preview for the same undo: %s", again.raw)
+	}
+	r.post("agent", of(undone.text("preview_id"), "/apply"), nil).want(t, http.StatusOK, "")
+	now, _ := r.ads.Campaign(target.PlainJPY(0))
+	if got, want := now.DailyBudget, "10000"; got != want {
+		t.Errorf("got a budget of %s, want %s again", got, want)
+	}
+	r.post("agent", of("pv_00000000000000000000000000", "/undo"), object{"reason": "whose?"}).want(t, http.StatusNotFound, "not_found")
+}
+
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withClocks(connector.Clocks{PreviewTTL: 50 * time.Millisecond}))

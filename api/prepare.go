@@ -23,6 +23,11 @@ func (c *call) prepare() error {
 	if err != nil {
 		return err
 	}
+	return c.prepared(made)
+}
+
+// prepared answers with a preview and its place.
+func (c *call) prepared(made preview.Prepared) error {
 	change, err := c.Changes.Status(c.ctx(), c.who, made.Preview.ID, 0, c.detailed)
 	if err != nil {
 		return err

@@ -46,6 +46,7 @@ func routes() []route {
 		{method: http.MethodPost, path: "/v1/previews/{id}/decisions", query: format, serve: (*call).decide},
 		{method: http.MethodPost, path: "/v1/previews/{id}/apply", query: format, serve: (*call).apply},
 		{method: http.MethodPost, path: "/v1/previews/{id}/cancel", query: format, serve: (*call).cancel},
+		{method: http.MethodPost, path: "/v1/previews/{id}/undo", query: format, serve: (*call).undo},
 		{method: http.MethodPost, path: "/v1/previews/{id}/probe", query: format, serve: (*call).probe},
 		{method: http.MethodPost, path: "/v1/previews/{id}/resolve", query: format, serve: (*call).resolve},
 		{method: http.MethodGet, path: "/v1/approvals", query: []string{paramCursor, paramLimit, paramFormat}, serve: (*call).queue},
