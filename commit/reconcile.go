@@ -131,7 +131,17 @@ func (s *Service) probe(ctx context.Context, k Key) error {
 	}
 	r = s.schedule(c, e, r)
 	s.record(ctx, r)
+	s.observeProbe(c, r)
 	return nil
+}
+
+func (s *Service) observeProbe(c Change, r Result) {
+	switch r.Found {
+	case connector.EffectFound:
+		s.Observe.Settled(c.Preview.Action, StatusApplied)
+	case connector.EffectAbsent:
+		s.Observe.Settled(c.Preview.Action, StatusNotApplied)
+	}
 }
 
 // probeKind chooses a look-up wherever there is one. A replay can cause the effect, as a send can; it is allowed only inside
