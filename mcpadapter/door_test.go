@@ -65,23 +65,29 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 	}
 }
 
-// A reverse proxy on the same machine keeps the public name in Host; the Origin check is what stops DNS rebinding.
-func TestBehindALocalProxy(t *testing.T) {
+// A reverse proxy on the same machine keeps the public name in Host, so Host alone is no reason to refuse. A page that
+// reaches us by DNS rebinding has its own name in Host and in Origin: same-origin to a browser, unknown to us.
+func TestForeignHost(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":%s}}`, meta)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Host = "cutonce.example"
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set("Authorization", "Bearer "+r.issuer.token())
-	for name, value := range modernHeaders("tools/list", "", "en") {
-		req.Header.Set(name, value)
-	}
-	if x := r.do(req); x.status != http.StatusOK {
-		t.Errorf("got %d: %s", x.status, x.text)
+	r := newRig(t, behind(&scripted{}))
+	for origin, want := range map[string]int{"": http.StatusOK, "http://cutonce.example": http.StatusForbidden} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":%s}}`, meta)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "cutonce.example"
+		set := modernHeaders("tools/list", "", "en")
+		set["Content-Type"], set["Accept"] = "application/json", "application/json, text/event-stream"
+		set["Authorization"] = "Bearer " + r.issuer.token()
+		if origin != "" {
+			set["Origin"] = origin
+		}
+		for name, value := range set {
+			req.Header.Set(name, value)
+		}
+		if x := r.do(req); x.status != want {
+			t.Errorf("origin %q: got %d, want %d: %s", origin, x.status, want, x.text)
+		}
 	}
 }
 
