@@ -441,16 +441,17 @@ func TestDeployKeys(t *testing.T) {
 func TestStaleDeployReads(t *testing.T) {
 	t.Parallel()
 	s := startDeploys(t)
-	s.rollBack(target.CheckoutAPIPrevious, "k").want(t, 201, "")
+	s.rollBack(target.CheckoutAPIStable, "earlier").want(t, 201, "dep-010001")
+	s.rollBack(target.CheckoutAPIPrevious, "k", "If-Match", "*").want(t, 201, "dep-010002")
 	search := "/v1/deployments" + query("service", "checkout-api", "environment", "production", "limit", "1")
 	for _, tc := range []struct {
 		op                 target.Op
 		path, stale, fresh string
 	}{
-		{target.OpRead, apiProduction, `"etag":"\"dep-000106\""`, `"etag":"\"dep-010001\""`},
-		{target.OpRead, "/v1/deployments/dep-000106", `"status":"active"`, `"status":"rolled_back"`},
-		{target.OpFind, search, `"deployments":[{"id":"dep-000106"`, `"deployments":[{"id":"dep-010001"`},
-		{target.OpLookup, "/v1/rollbacks?key=k", `{"rollbacks":[]}`, "dep-010001"},
+		{target.OpRead, apiProduction, `"etag":"\"dep-010001\""`, `"etag":"\"dep-010002\""`},
+		{target.OpRead, "/v1/deployments/dep-010001", `"status":"active"`, `"status":"rolled_back"`},
+		{target.OpFind, search, `"deployments":[{"id":"dep-010001"`, `"deployments":[{"id":"dep-010002"`},
+		{target.OpLookup, "/v1/rollbacks?key=k", `{"rollbacks":[]}`, "dep-010002"},
 	} {
 		s.script(t, target.Once(tc.op, apiResource, target.Step{Action: target.StaleRead}))
 		s.get(tc.path).want(t, 200, tc.stale)
