@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -25,6 +24,7 @@ import (
 
 type devFlags struct {
 	listen, metricsListen, adsListen, deploysListen string
+	adsURL, deploysURL                              string
 	stateDir, postgresDir                           string
 	postgresPort                                    int
 	openIssuer                                      bool
@@ -50,6 +50,8 @@ func devCommand() *cobra.Command {
 	flags.StringVar(&f.metricsListen, "metrics-listen", "", "address of /metrics (default "+defaultMetricsListen+", or CUTONCE_METRICS_LISTEN); off for none")
 	flags.StringVar(&f.adsListen, "ads-listen", defaultAdsListen, "address of the simulated ad platform")
 	flags.StringVar(&f.deploysListen, "deploys-listen", defaultDeploysListen, "address of the simulated deployment platform")
+	flags.StringVar(&f.adsURL, "ads-url", "", "take the simulated ad platform that runs there instead; "+targetToken+" is its credential")
+	flags.StringVar(&f.deploysURL, "deploys-url", "", "take the simulated deployment platform that runs there instead, with the same credential")
 	flags.IntVar(&f.postgresPort, "postgres-port", defaultPostgresPort, "port of a private Postgres on 127.0.0.1; 0 for any free one")
 	flags.StringVar(&f.stateDir, "state-dir", ".cutonce", "folder for keys and data")
 	flags.StringVar(&f.postgresDir, "postgres-dir", "", "folder for a private Postgres (default: in the state folder; /var/lib/cutonce for root, whose folders are closed to the account that Postgres runs as)")
@@ -128,15 +130,6 @@ func (d *development) reachableAt(l listeners) {
 	if l.metrics != nil {
 		d.settings.MetricsListen = l.metrics.Addr().String()
 	}
-}
-
-// loopbackOf is the address by which this machine reaches a listener of its own.
-func loopbackOf(at net.Addr) string {
-	host, port, err := net.SplitHostPort(at.String())
-	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
 }
 
 // serve starts Postgres and the platforms, then the service upon them, and runs until ctx ends.
@@ -223,24 +216,25 @@ func (d *development) watchPostgres(ctx context.Context, cancel context.CancelCa
 }
 
 func (d *development) startPlatforms(ctx context.Context) (err error) {
-	if d.ads, err = d.startPlatform(ctx, "ads", d.flags.adsListen, &d.settings.Ads); err != nil {
+	if d.ads, err = d.startPlatform(ctx, "ads", d.flags.adsURL, d.flags.adsListen, &d.settings.Ads); err != nil {
 		return err
 	}
-	d.deploys, err = d.startPlatform(ctx, "deploys", d.flags.deploysListen, &d.settings.Deploys)
+	d.deploys, err = d.startPlatform(ctx, "deploys", d.flags.deploysURL, d.flags.deploysListen, &d.settings.Deploys)
 	return err
 }
 
-// startPlatform starts a simulator and configures the service for it.
-func (d *development) startPlatform(ctx context.Context, name, listen string, t *config.Target) (*simulator, error) {
-	token, err := d.dir.Kept(name+"-token", rand.Reader)
+// startPlatform starts a simulator, or takes the one that runs at the URL, and configures the service for it.
+func (d *development) startPlatform(ctx context.Context, name, url, listen string, t *config.Target) (s *simulator, err error) {
+	token := os.Getenv(targetToken)
+	if url != "" {
+		s, err = foreignSimulator(ctx, name, url, token)
+	} else if token, err = d.dir.Kept(name+"-token", rand.Reader); err == nil {
+		s, err = startSimulator(ctx, name, listen, d.dir.File(name+"-token"), d.log)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s, err := startSimulator(ctx, name, listen, d.dir.File(name+"-token"), d.log)
-	if err != nil {
-		return nil, err
-	}
-	t.URL, t.Token, t.System, t.Sandbox = s.url, config.Secret(token), name+".example/dev", true
+	t.URL, t.Token, t.System, t.Sandbox, t.AllowPlainHTTP = s.url, config.Secret(token), name+".example/dev", true, url != ""
 	return s, nil
 }
 

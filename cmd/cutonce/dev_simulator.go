@@ -18,6 +18,7 @@ import (
 var errAddressTaken = syscall.EADDRINUSE
 
 // simulator is a simulated platform in a process of its own, so that what is changed there survives us only by our promises.
+// One that somebody else started has no process here.
 type simulator struct {
 	// name is the subcommand of cutonce target.
 	name, url, tokenFile, listen string
@@ -52,6 +53,19 @@ func startSimulator(ctx context.Context, name, listen, tokenFile string, log *sl
 	}
 	go s.supervise(context.WithoutCancel(ctx))
 	return s, nil
+}
+
+// foreignSimulator returns once the simulator that somebody else started there answers.
+func foreignSimulator(ctx context.Context, name, url, token string) (*simulator, error) {
+	if token == "" {
+		return nil, fmt.Errorf("the simulator %s at %s wants the credential that it was started with: %s", name, url, targetToken)
+	}
+	ctx, cancel := context.WithTimeout(ctx, simulatorStartFor)
+	defer cancel()
+	if err := answers(ctx, url+"/healthz", nil); err != nil {
+		return nil, fmt.Errorf("the simulator %s at %s: %w", name, url, err)
+	}
+	return &simulator{name: name, url: url}, nil
 }
 
 func (s *simulator) start(ctx context.Context) error {
@@ -137,6 +151,9 @@ func (s *simulator) stop(ctx context.Context) error {
 	s.ending = true
 	process := s.process
 	s.mu.Unlock()
+	if process == nil {
+		return nil // not ours
+	}
 	err := process.Stop(ctx)
 	select {
 	case <-s.done:
@@ -146,9 +163,12 @@ func (s *simulator) stop(ctx context.Context) error {
 	}
 }
 
-// pid is the process's number, for the banner.
-func (s *simulator) pid() int {
+// String is the platform as the banner shows it.
+func (s *simulator) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.process.PID
+	if s.process == nil {
+		return s.url + " (simulated platform, started by somebody else)"
+	}
+	return fmt.Sprintf("%s (simulated platform, process %d; it forgets at a restart)", s.url, s.process.PID)
 }

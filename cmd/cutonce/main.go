@@ -72,6 +72,6 @@ func root() *cobra.Command {
 		Args:          cobra.NoArgs,
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), migrateCommand(), demoCommand(), targetCommand(), versionCommand())
+	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), migrateCommand(), demoCommand(), targetCommand(), healthCommand(), versionCommand())
 	return cmd
 }

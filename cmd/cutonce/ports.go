@@ -1,5 +1,7 @@
 package main
 
+import "net"
+
 // The default addresses of a development instance, and of production where they fit. All are loopback.
 const (
 	defaultListen        = "127.0.0.1:8780" // console, /mcp, /v1
@@ -8,3 +10,12 @@ const (
 	defaultAdsListen     = "127.0.0.1:8790"
 	defaultDeploysListen = "127.0.0.1:8791"
 )
+
+// loopbackOf is the address by which this machine reaches a listener of its own.
+func loopbackOf(at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
