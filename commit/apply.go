@@ -193,7 +193,7 @@ func (s *Service) authorize(ctx context.Context, who actor.Actor, c Change, epoc
 		return action, fault.New(fault.TargetUnavailable, nil).Because(err)
 	}
 	if !permission.Allowed {
-		return action, fault.New(fault.Forbidden, fault.Args{"reason": permission.Reason})
+		return action, preview.NotPermitted(who, action.System, permission)
 	}
 	return action, s.standing(ctx, c, action)
 }

@@ -142,9 +142,16 @@ func (s *Service) authorize(ctx context.Context, who actor.Actor, action connect
 		return s.unavailable(ctx, action.Name, err)
 	}
 	if !permission.Allowed {
-		return fault.New(fault.Forbidden, fault.Args{"reason": permission.Reason})
+		return NotPermitted(who, action.System, permission)
 	}
 	return nil
+}
+
+// NotPermitted is the refusal by a target's own permission system. It names the human and the system, not the target: who may
+// not touch it may not learn what it is called.
+func NotPermitted(who actor.Actor, system string, p connector.Permission) error {
+	return fault.New(fault.Forbidden, fault.Args{"user": who.HumanName(), "system": system, "reason": p.Reason}).
+		WithKey("fault.forbidden.target")
 }
 
 // unavailable passes a fault on and turns anything else into target_unavailable: nothing was sent, so trying again is safe.

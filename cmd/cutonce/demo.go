@@ -25,16 +25,20 @@ var demoClocks = map[string]string{
 
 // demo is the story's world: two service processes, one simulated target, and the people.
 type demo struct {
-	out           io.Writer
-	secret        string
-	agent, second *demoAgent
-	approver      demoPerson
-	operatorAt    demoPerson
-	control       target.Control
+	out    io.Writer
+	secret string
+	// agent and second are the ad agency's agent on the two processes; mori and ono are the platform team's agents of two people.
+	agent, second, mori, ono *demoAgent
+	approver, operatorAt     demoPerson
+	manager, moriHerself     demoPerson
+	control, deploys         target.Control
 	// previews are all IDs of the story; applied counts the effects that each must have had.
 	previews []string
 	applied  map[string]int
-	large    string
+	// ofDeploys are the IDs whose target is the deployment platform.
+	ofDeploys map[string]bool
+	large     string
+	rolled    string
 }
 
 func demoCommand() *cobra.Command {

@@ -50,19 +50,23 @@ func startDemo(ctx context.Context, out io.Writer) (d *demo, stop func(), err er
 		return nil, w.stop, err
 	}
 	fmt.Fprintf(out, "database: %s\n", described)
-	d = &demo{out: out, secret: randomHex(), applied: map[string]int{}}
-	if err := w.startTarget(ctx, d); err != nil {
-		return nil, w.stop, err
+	d = &demo{out: out, secret: randomHex(), applied: map[string]int{}, ofDeploys: map[string]bool{}}
+	var err1, err2 error
+	d.control, err1 = w.startTarget(ctx, "ads")
+	d.deploys, err2 = w.startTarget(ctx, "deploys")
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, w.stop, w.withLog(err)
 	}
 	if err := w.startIssuer(); err != nil {
 		return nil, w.stop, err
 	}
-	first, err1 := w.startService(ctx, d, database)
-	second, err2 := w.startService(ctx, d, database)
+	first, err1 := w.startService(d, database)
+	second, err2 := w.startService(d, database)
 	if err := errors.Join(err1, err2, demoWait(ctx, first+"/readyz"), demoWait(ctx, second+"/readyz")); err != nil {
 		return nil, w.stop, w.withLog(err)
 	}
-	fmt.Fprintf(out, "two service processes: %s and %s; target: %s\n", first, second, d.control.BaseURL)
+	fmt.Fprintf(out, "two service processes: %s and %s; simulated ad platform: %s; simulated deployment platform: %s\n", first, second,
+		d.control.BaseURL, d.deploys.BaseURL)
 	return d, w.stop, w.people(ctx, d, first, second)
 }
 
@@ -120,18 +124,18 @@ func (w *demoInstance) database(ctx context.Context) (address, described string,
 	return at.String(), cluster.Describe(), nil
 }
 
-func (w *demoInstance) startTarget(ctx context.Context, d *demo) error {
+// startTarget starts one simulated platform as a process of its own.
+func (w *demoInstance) startTarget(ctx context.Context, name string) (target.Control, error) {
 	address, err := demoAddress()
 	if err != nil {
-		return err
+		return target.Control{}, err
 	}
-	token := randomHex()
-	d.control = target.Control{BaseURL: "http://" + address, Token: token}
-	env := []string{targetToken + "=" + token}
-	if err := w.run(env, "target", "ads", "--listen", address, "--quiet", "--until-stdin-closes"); err != nil {
-		return err
+	control := target.Control{BaseURL: "http://" + address, Token: randomHex()}
+	env := []string{targetToken + "=" + control.Token}
+	if err := w.run(env, "target", name, "--listen", address, "--quiet", "--until-stdin-closes"); err != nil {
+		return control, err
 	}
-	return demoWait(ctx, d.control.BaseURL+"/healthz")
+	return control, demoWait(ctx, control.BaseURL+"/healthz")
 }
 
 func (w *demoInstance) startIssuer() error {
@@ -153,7 +157,7 @@ func (w *demoInstance) startIssuer() error {
 }
 
 // startService starts one `cutonce serve`, as production would: by its environment.
-func (w *demoInstance) startService(_ context.Context, d *demo, database string) (url string, err error) {
+func (w *demoInstance) startService(d *demo, database string) (url string, err error) {
 	address, err := demoAddress()
 	if err != nil {
 		return "", err
@@ -169,7 +173,8 @@ func (w *demoInstance) startService(_ context.Context, d *demo, database string)
 		"CUTONCE_ISSUER_URL=" + w.issuer.URL(), "CUTONCE_ISSUER_JWKS_URL=" + w.issuer.JWKSURL(),
 		"CUTONCE_ISSUER_AGENT_CLIENTS=" + devissuer.AgentClient, "CUTONCE_ISSUER_HUMAN_CLIENTS=" + devissuer.ConsoleClient,
 		"CUTONCE_ADS_URL=" + d.control.BaseURL, "CUTONCE_ADS_TOKEN=" + d.control.Token, "CUTONCE_ADS_SYSTEM=ads.example/demo",
-		"CUTONCE_ADS_SETTLE=" + demoClocks["SETTLE"], "CUTONCE_LOG_LEVEL=WARN",
+		"CUTONCE_DEPLOYS_URL=" + d.deploys.BaseURL, "CUTONCE_DEPLOYS_TOKEN=" + d.deploys.Token, "CUTONCE_DEPLOYS_SYSTEM=deploys.example/demo",
+		"CUTONCE_LOG_LEVEL=WARN",
 	}
 	for name, value := range demoClocks {
 		env = append(env, "CUTONCE_CLOCK_"+name+"="+value)
@@ -193,18 +198,21 @@ func (w *demoInstance) run(env []string, args ...string) error {
 
 func (w *demoInstance) people(ctx context.Context, d *demo, first, second string) (err error) {
 	tokens := map[string]string{}
-	for _, name := range []string{"agent", "kim", "oper"} {
+	for _, name := range []string{"agent", "kim", "oper", "mori", "mori-agent", "ono-agent", "hayashi"} {
 		if tokens[name], err = w.issuer.Token(name); err != nil {
 			return fmt.Errorf("making a token for %s: %w", name, err)
 		}
 	}
-	if d.agent, err = newDemoAgent(ctx, first, tokens["agent"]); err != nil {
-		return w.withLog(err)
-	}
-	if d.second, err = newDemoAgent(ctx, second, tokens["agent"]); err != nil {
-		return w.withLog(err)
+	for _, a := range []struct {
+		agent     **demoAgent
+		url, name string
+	}{{&d.agent, first, "agent"}, {&d.second, second, "agent"}, {&d.mori, first, "mori-agent"}, {&d.ono, second, "ono-agent"}} {
+		if *a.agent, err = newDemoAgent(ctx, a.url, tokens[a.name]); err != nil {
+			return w.withLog(err)
+		}
 	}
 	d.approver, d.operatorAt = demoPerson{first, tokens["kim"]}, demoPerson{second, tokens["oper"]}
+	d.manager, d.moriHerself = demoPerson{second, tokens["hayashi"]}, demoPerson{first, tokens["mori"]}
 	return nil
 }
 

@@ -33,7 +33,11 @@ func (d *demo) steps() []demoStep {
 		{"no answer and no look-up: an operator settles it", d.operator},
 		{"a preview that nobody applied expires", d.expires},
 		{"refused by the target, and never left: told apart", d.toldApart},
-		{"the target's own counters", d.counters},
+		{"a rollback without the permission is refused, the user named", d.rollbackRefused},
+		{"a rollback in production: approved by another release manager, done", d.rollbackDone},
+		{"the permission is withdrawn between preview and apply: refused, nothing sent", d.rollbackWithdrawn},
+		{"undone by a new preview, through the same queue", d.rollbackUndone},
+		{"the targets' own counters", d.counters},
 	}
 }
 
@@ -316,20 +320,28 @@ func (d *demo) removedMeanwhile(ctx context.Context, campaign, id string) (b ans
 }
 
 func (d *demo) counters(ctx context.Context) (string, error) {
-	effects, human := 0, ""
+	effects := 0
 	for _, id := range d.previews {
-		tally, err := d.control.CountersFor(ctx, d.key(id))
+		at := d.control
+		if d.ofDeploys[id] {
+			at = d.deploys
+		}
+		tally, err := at.CountersFor(ctx, d.key(id))
 		if err := first(err, want("effects of "+id, tally.Effects, d.applied[id])); err != nil {
 			return "", err
 		}
 		effects += tally.Effects
-		if entries, err := d.control.Changes(ctx, d.key(id)); err == nil && len(entries) > 0 {
-			human = entries[0].OnBehalfOf
-		}
 	}
-	return fmt.Sprintf("%d applied IDs: exactly 1 effect each; %d others: none; the target's log names %s", len(d.applied),
-			len(d.previews)-len(d.applied), human),
-		first(want("effects", effects, len(d.applied)), want("the human in the log", human, target.UserSato))
+	budgets, err1 := d.control.Changes(ctx, d.key(d.large))
+	rollbacks, err2 := d.deploys.Rollbacks(ctx, d.key(d.rolled))
+	if err := first(err1, err2, want("log entries", len(budgets)+len(rollbacks), 2)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d applied IDs: exactly 1 effect each; %d others: none; the targets' logs name %s (approved by %s) and %s (approved by %s)",
+			len(d.applied), len(d.previews)-len(d.applied), budgets[0].OnBehalfOf, budgets[0].ApprovedBy, rollbacks[0].OnBehalfOf,
+			rollbacks[0].ApprovedBy),
+		first(want("effects", effects, len(d.applied)), want("the human in the log", budgets[0].OnBehalfOf, target.UserSato),
+			want("the human in the log", rollbacks[0].OnBehalfOf, target.UserMori))
 }
 
 // mark remembers that an ID was applied.

@@ -148,7 +148,7 @@ func TestAnAgentIsToldHowToAsk(t *testing.T) {
 
 func TestTheShippedPolicyIsAboutActionsThatExist(t *testing.T) {
 	t.Parallel()
-	if err := load(t).CheckActions([]string{"budget_change"}); err != nil {
+	if err := load(t).CheckActions([]string{"budget_change", "deployment_rollback"}); err != nil {
 		t.Error(err)
 	}
 }

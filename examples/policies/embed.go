@@ -9,5 +9,5 @@ import "embed"
 // FS holds the example files; policy.Load(policies.FS) compiles them. A file belongs here together with the action that its
 // rules are about: a policy about an action that the service does not have refuses to start.
 //
-//go:embed budgets.yaml
+//go:embed *.yaml
 var FS embed.FS
