@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"os"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/connector/rollback"
+	"github.com/cutonce/cutonce/examples/policies"
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/internal/pgtest"
@@ -44,7 +44,7 @@ func newCore(t *testing.T) *core {
 	d, server := startDeploys(t, true)
 	c := &core{t: t, deploys: d, connector: connect(t, rollback.Config{BaseURL: server.URL, HonoursKeys: true, SettleFor: 100 * time.Millisecond, Sandbox: true})}
 	registry := must(connector.NewRegistry(c.connector))(t)
-	rules := must(policy.Load(os.DirFS("../../examples/policies")))(t)
+	rules := must(policy.Load(policies.FS))(t)
 	c.store = must(store.Open(t.Context(), store.Config{URL: pgtest.URL(t, pgtest.Migrated(migrations.FS, store.Migrate)), MaxConns: 8}))(t)
 	t.Cleanup(c.store.Close)
 	if err := c.store.ActivatePolicy(t.Context(), rules.Version(), "test"); err != nil {

@@ -2,7 +2,6 @@ package policies_test
 
 import (
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,31 +10,11 @@ import (
 
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/connector/rollback"
+	"github.com/cutonce/cutonce/examples/policies"
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/target"
 	"github.com/cutonce/cutonce/policy"
 )
-
-// loadAll compiles every example file of this folder as one policy.
-func loadAll(t *testing.T) *policy.Policy {
-	t.Helper()
-	p, err := policy.Load(os.DirFS("."))
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
-	return p
-}
-
-func TestTheExamplesTogetherAreAboutActionsThatExist(t *testing.T) {
-	t.Parallel()
-	p := loadAll(t)
-	if err := p.CheckActions([]string{"budget_change", rollback.ActionName}); err != nil {
-		t.Error(err)
-	}
-	if err := p.CheckActions([]string{"budget_change"}); err == nil {
-		t.Error("the examples say nothing about rollbacks")
-	}
-}
 
 // planned is a rollback's facts as the connector itself makes them, against a simulated platform.
 func planned(t *testing.T, service, environment, to, current string, historyUpTo int) policy.Facts {
@@ -61,7 +40,7 @@ func planned(t *testing.T, service, environment, to, current string, historyUpTo
 
 func TestTheRollbackPolicyRules(t *testing.T) {
 	t.Parallel()
-	p := loadAll(t)
+	p := load(t)
 	api, ledger := target.ServiceCheckoutAPI, target.ServiceLedger
 	current, stagingCurrent, ledgerCurrent := target.CheckoutAPICurrent, target.CheckoutAPIStagingCurrent, target.LedgerProduction(target.LedgerCount)
 	staging, production := target.EnvStaging, target.EnvProduction
@@ -100,11 +79,11 @@ func TestTheRollbackPolicyRules(t *testing.T) {
 // TestARollbackChangesNoBudgetRuling: the files live together without touching each other's actions.
 func TestARollbackChangesNoBudgetRuling(t *testing.T) {
 	t.Parallel()
-	alone, err := policy.Load(os.DirFS("."), "budgets.yaml")
+	alone, err := policy.Load(policies.FS, "budgets.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	together := loadAll(t)
+	together := load(t)
 	for _, tc := range cases {
 		want, got := alone.Evaluate(tc.facts), together.Evaluate(tc.facts)
 		got.Version, want.Version = "", ""
