@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/cutonce/cutonce/api"
+	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/auth"
 	"github.com/cutonce/cutonce/internal/session"
 	"github.com/cutonce/cutonce/mcpadapter"
+	"github.com/cutonce/cutonce/preview"
 	"github.com/cutonce/cutonce/store"
 	"github.com/cutonce/cutonce/web"
 )
@@ -117,6 +119,7 @@ func (s *service) peoplesDoor() (http.Handler, error) {
 	deps := web.Deps{
 		Approvals: s.approvals, Commits: s.commits, Sessions: sessions, Catalog: s.texts, Log: s.log, Version: version,
 		PublicURL: origin(s.settings), RequestID: requestID,
+		Key: func(tenant string, id preview.ID, item int) string { return commit.IdempotencyKey([]byte(s.settings.Secret), tenant, id, item) },
 	}
 	if s.dev != nil {
 		deps.Dev = s.dev.signIn(s.verifier)
