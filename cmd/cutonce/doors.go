@@ -119,7 +119,9 @@ func (s *service) peoplesDoor() (http.Handler, error) {
 	deps := web.Deps{
 		Approvals: s.approvals, Commits: s.commits, Sessions: sessions, Catalog: s.texts, Log: s.log, Version: version,
 		PublicURL: origin(s.settings), RequestID: requestID,
-		Key: func(tenant string, id preview.ID, item int) string { return commit.IdempotencyKey([]byte(s.settings.Secret), tenant, id, item) },
+		Key: func(tenant string, id preview.ID, item int) string {
+			return commit.IdempotencyKey([]byte(s.settings.Secret), tenant, id, item)
+		},
 	}
 	if s.dev != nil {
 		deps.Dev = s.dev.signIn(s.verifier)
