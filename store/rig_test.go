@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cutonce/cutonce/approvals"
@@ -176,11 +178,15 @@ func (l *ledger) move(id, text string) {
 type ruler struct {
 	mu     sync.Mutex
 	ruling policy.Ruling
+	by     func(policy.Facts) policy.Ruling // instead of ruling
 }
 
-func (r *ruler) Evaluate(policy.Facts) policy.Ruling {
+func (r *ruler) Evaluate(f policy.Facts) policy.Ruling {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.by != nil {
+		return r.by(f)
+	}
 	return r.ruling
 }
 
@@ -218,8 +224,9 @@ type rig struct {
 	clocks connector.Clocks
 	// forged is set by tests that break chains themselves.
 	forged bool
-	// urlOption is added to the database's URL.
-	urlOption string
+	// zone is the database's time zone, if it is not the server's own; conns the size of the store's pool.
+	zone  string
+	conns int32
 	// stop is called at the named points of services made after it is set.
 	stop      func(point string)
 	previews  *preview.Service
@@ -245,8 +252,9 @@ func newRig(t testing.TB, options ...func(*rig)) *rig {
 		o(r)
 	}
 	template := pgtest.Migrated(migrations.FS, store.Migrate)
-	r.url = pgtest.URL(t, template) + r.urlOption
-	r.store = openStore(t, r.url)
+	r.url = pgtest.URL(t, template)
+	r.setZone()
+	r.store = openPool(t, r.url, cmp.Or(r.conns, 8))
 	r.direct = r.store
 	pool, err := pgxpool.New(t.Context(), r.url)
 	if err != nil {
@@ -269,9 +277,30 @@ func (r *rig) in(t testing.TB) *rig {
 	return &same
 }
 
-func openStore(t testing.TB, url string) *store.Store {
+// setZone makes every later session of the database live in the rig's time zone.
+func (r *rig) setZone() {
+	if r.zone == "" {
+		return
+	}
+	conn, err := pgx.Connect(r.t.Context(), r.url)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer conn.Close(r.t.Context())
+	var name string
+	if err = conn.QueryRow(r.t.Context(), `select quote_ident(current_database())`).Scan(&name); err == nil {
+		_, err = conn.Exec(r.t.Context(), `alter database `+name+` set timezone = '`+r.zone+`'`)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func openStore(t testing.TB, url string) *store.Store { return openPool(t, url, 8) }
+
+func openPool(t testing.TB, url string, conns int32) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{URL: url, MaxConns: 8})
+	s, err := store.Open(t.Context(), store.Config{URL: url, MaxConns: conns})
 	if err != nil {
 		t.Fatal(err)
 	}
