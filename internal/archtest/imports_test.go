@@ -63,6 +63,7 @@ var rooms = map[string]room{
 	"internal/target":         {Libs: []string{"golang.org/x/text"}},
 	"internal/testreport":     {},
 	"internal/visible":        {Libs: []string{"golang.org/x/text"}},
+	"test/clients":            {Ours: []string{"internal/child", "internal/devissuer"}},
 }
 
 // everywhere may be imported by every room.

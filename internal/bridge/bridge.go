@@ -238,7 +238,15 @@ func (b *Bridge) answer(c call, r reply) (mcp.Result, error) {
 	return result(body)
 }
 
-// result wraps a refusal as the service does: structured, with a copy as text.
+// result wraps a refusal as the service does: structured, with a copy as text. It is written here because the SDK adds what
+// clients require, that the result is complete, only to what its own handlers return.
 func result(body json.RawMessage) (mcp.Result, error) {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(body)}}, StructuredContent: body, IsError: true}, nil
+	raw, err := json.Marshal(map[string]any{
+		"resultType": "complete", "isError": true, "structuredContent": body,
+		"content": []mcp.Content{&mcp.TextContent{Text: string(body)}},
+	})
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+	}
+	return &forwarded{raw: raw}, nil
 }

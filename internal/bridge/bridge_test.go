@@ -2,7 +2,6 @@ package bridge_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -42,38 +41,10 @@ func TestForwardsAsItIs(t *testing.T) {
 	const structured = `{"big":12345678901234567890,"exact":0.10,"text":"<秋>"}`
 	for _, version := range []string{modern, legacy} {
 		s := newService(t, says(`{"content":[{"type":"text","text":"x"}],"structuredContent":`+structured+`,"resultType":"complete"}`))
-		b, err := bridge.New(config(s.URL, io.Discard))
-		if err != nil {
-			t.Fatal(err)
-		}
-		// A client of the SDK reads numbers through a float, so the bytes on the wire are looked at.
-		toBridge, writes := io.Pipe()
-		reads, fromBridge := io.Pipe()
-		ctx, cancel := context.WithCancel(t.Context())
-		t.Cleanup(cancel)
-		go func() { _ = b.Run(ctx, &mcp.IOTransport{Reader: toBridge, Writer: fromBridge}) }()
-		meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},`
-		if version == legacy {
-			meta = ""
-			_, _ = io.WriteString(writes, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`+"\n")
-		}
-		d := json.NewDecoder(reads)
-		if version == legacy {
-			var hello struct{ Result struct{ Instructions string } }
-			if err := d.Decode(&hello); err != nil || hello.Result.Instructions != "Measure twice." {
-				t.Fatalf("got %+v, %v, want the service's instructions", hello, err)
-			}
-			_, _ = io.WriteString(writes, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
-		}
-		_, _ = io.WriteString(writes, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{`+meta+`"name":"a_preview","arguments":{"n":98765432109876543210,"m":0.10,"n":1}}}`+"\n")
-		var m struct {
-			ID     int `json:"id"`
-			Result struct {
-				Structured json.RawMessage `json:"structuredContent"`
-			} `json:"result"`
-		}
-		if err := d.Decode(&m); err != nil || m.ID != 7 || string(m.Result.Structured) != structured {
-			t.Errorf("%s: got %d %s, %v, want %s", version, m.ID, m.Result.Structured, err, structured)
+		w := speak(t, s.URL, version)
+		m := w.ask(`"name":"a_preview","arguments":{"n":98765432109876543210,"m":0.10,"n":1}`)
+		if string(m.Structured) != structured {
+			t.Errorf("%s: got %s, want %s", version, m.Structured, structured)
 		}
 		got := s.calls()[0]
 		if !strings.Contains(got.params, `"arguments":{"n":98765432109876543210,"m":0.10,"n":1}`) {
@@ -85,6 +56,18 @@ func TestForwardsAsItIs(t *testing.T) {
 			if got.header.Get(name) != want {
 				t.Errorf("%s: %s is %q, want %q", version, name, got.header.Get(name), want)
 			}
+		}
+	}
+}
+
+// A refusal of the bridge's own has all that the clients of either era require of a result.
+func TestRefusalsAreWholeResults(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{modern, legacy} {
+		m := speak(t, newService(t, hangsUp).URL, version).ask(`"name":"x_apply","arguments":{"preview_id":"pv_1"}`)
+		if m.ResultType != "complete" || !m.IsError || len(m.Content) != 1 || m.Content[0].Type != "text" || m.Content[0].Text != string(m.Structured) ||
+			!strings.Contains(m.Content[0].Text, `"code":"outcome_unknown"`) {
+			t.Errorf("%s: got %+v, want a complete result with a copy as text", version, m)
 		}
 	}
 }

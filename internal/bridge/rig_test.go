@@ -195,3 +195,67 @@ func (c connected) refused(t *testing.T, tool string, arguments any) body {
 	}
 	return b
 }
+
+// wire is a client that looks at the bytes: the SDK's own reads numbers through a float, and forgives.
+type wire struct {
+	t      *testing.T
+	writes io.Writer
+	reads  *json.Decoder
+	meta   string
+}
+
+// wireResult is what of a result is looked at.
+type wireResult struct {
+	ResultType string          `json:"resultType"`
+	IsError    bool            `json:"isError"`
+	Structured json.RawMessage `json:"structuredContent"`
+	Content    []struct{ Type, Text string }
+}
+
+func speak(t *testing.T, url, version string) *wire {
+	t.Helper()
+	b, err := bridge.New(config(url, io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	toBridge, writes := io.Pipe()
+	reads, fromBridge := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() { _ = b.Run(ctx, &mcp.IOTransport{Reader: toBridge, Writer: fromBridge}) }()
+	w := &wire{t: t, writes: writes, reads: json.NewDecoder(reads)}
+	if version == modern {
+		w.meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},`
+		return w
+	}
+	w.write(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version + `","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	var hello struct {
+		Result struct{ ProtocolVersion, Instructions string }
+	}
+	if err := w.reads.Decode(&hello); err != nil || hello.Result.ProtocolVersion != version || hello.Result.Instructions != "Measure twice." {
+		t.Fatalf("got %+v, %v, want %s and the service's instructions", hello, err, version)
+	}
+	w.write(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return w
+}
+
+func (w *wire) write(message string) {
+	w.t.Helper()
+	if _, err := io.WriteString(w.writes, message+"\n"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// ask calls a tool.
+func (w *wire) ask(params string) wireResult {
+	w.t.Helper()
+	w.write(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + w.meta + params + `}}`)
+	var m struct {
+		ID     int        `json:"id"`
+		Result wireResult `json:"result"`
+	}
+	if err := w.reads.Decode(&m); err != nil || m.ID != 7 {
+		w.t.Fatalf("got %+v, %v, want the answer", m, err)
+	}
+	return m.Result
+}
