@@ -56,6 +56,10 @@ long-suites:
 		else missing="$${missing:-} $$suite"; fi; done; \
 		if [ -n "$${missing:-}" ]; then echo "  not written yet:$$missing"; fi
 
+.PHONY: test/clients
+test/clients: build ## Drive the service with MCP clients that others have written (they and, if need be, Node come from npm)
+	@go run ./test/clients -binary bin/cutonce
+
 .PHONY: lint
 lint: ## Check the formatting and vet the code (and run staticcheck, if it is installed)
 	@unformatted="$$(find . -name '*.go' -not -path './.*' -not -path '*/node_modules/*' -print0 | xargs -0 gofmt -l)"; \
