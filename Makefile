@@ -60,6 +60,14 @@ long-suites:
 test/clients: build ## Drive the service with MCP clients that others have written (they and, if need be, Node come from npm)
 	@go run ./test/clients -binary bin/cutonce
 
+.PHONY: test/containers
+test/containers: build ## Prove it in containers: tests with Postgres in one, the image, docker-compose.yml (needs a Docker engine)
+	@test/containers/run
+
+.PHONY: test/postgres
+test/postgres: ## Run the tests that need a database on Postgres 15, 17 and 18 (binaries from npm where there are none)
+	@test/postgres/run
+
 .PHONY: lint
 lint: ## Check the formatting and vet the code (and run staticcheck, if it is installed)
 	@unformatted="$$(find . -name '*.go' -not -path './.*' -not -path '*/node_modules/*' -print0 | xargs -0 gofmt -l)"; \

@@ -128,7 +128,7 @@ func (d *development) reachableAt(l listeners) {
 		d.settings.PublicURL = "http://" + loopbackOf(l.main.Addr())
 	}
 	if l.metrics != nil {
-		d.settings.MetricsListen = l.metrics.Addr().String()
+		d.settings.MetricsListen = loopbackOf(l.metrics.Addr())
 	}
 }
 
