@@ -134,7 +134,11 @@ func configurationPage() string {
 		"- *Probes.* `/healthz` says that the process runs, `/readyz` that the database answers.\n" +
 		"- *Stop.* SIGTERM drains: no new connections, requests and sends under way are finished, waits are answered as things stand. A second signal ends at once; " +
 		"what was being sent then reads as unknown and is settled by evidence. Give the supervisor more time than `CUTONCE_DRAIN`.\n" +
-		"- *Policy.* The policy that started last is active; a process that loaded another one refuses to apply until it is restarted.\n\n" +
+		"- *Policy.* The policy that started last is active; a process that loaded another one refuses to apply until it is restarted.\n" +
+		"- *Container.* The image holds the program alone and runs as 65532 without a shell; it needs neither capabilities nor a writable root file system: " +
+		"`docker run --read-only --cap-drop ALL …`. Set `CUTONCE_LISTEN=0.0.0.0:8780`. For a supervisor that can only run a program, " +
+		"`/cutonce health` asks `/healthz`, and `/cutonce health http://127.0.0.1:8780/readyz` the other. " +
+		"TLS authorities are built in; a bundle in its usual place, or where `SSL_CERT_FILE` says, replaces them.\n\n" +
 		"This page is rendered from the code (`go test ./cmd/cutonce -run Documented -update`).\n")
 	group := "\x00"
 	for _, row := range config.Table() {
