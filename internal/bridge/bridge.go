@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -159,7 +160,8 @@ type forwarded struct {
 // MarshalJSON writes what came.
 func (f *forwarded) MarshalJSON() ([]byte, error) { return f.raw, nil }
 
-// forward takes the two methods that are the service's. Everything else is between the client and this server.
+// forward takes the two methods that are the service's. What this server does not announce it does not answer, though the SDK
+// would, with empty lists. The rest is between the client and this server.
 func (b *Bridge) forward(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch r := req.(type) {
@@ -167,6 +169,11 @@ func (b *Bridge) forward(next mcp.MethodHandler) mcp.MethodHandler {
 			return b.list(ctx, r.Params)
 		case *mcp.CallToolRequest:
 			return b.call(ctx, r.Params.Name, r.Params.Arguments)
+		}
+		for _, family := range []string{"prompts/", "resources/", "completion/", "logging/"} {
+			if strings.HasPrefix(method, family) {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server has tools only"}
+			}
 		}
 		return next(ctx, method, req)
 	}

@@ -88,6 +88,23 @@ func TestListsAndPresentsTheService(t *testing.T) {
 	}
 }
 
+// What is not announced is not answered.
+func TestToolsOnly(t *testing.T) {
+	t.Parallel()
+	s := newService(t, hangsUp)
+	for _, version := range []string{modern, legacy} {
+		c := connect(t, s.URL, version)
+		_, prompts := c.ListPrompts(t.Context(), nil)
+		_, resources := c.ListResources(t.Context(), nil)
+		for _, err := range []error{prompts, resources} {
+			var refusal *jsonrpc.Error
+			if !errors.As(err, &refusal) || refusal.Code != jsonrpc.CodeMethodNotFound {
+				t.Errorf("%s: got %v, want the method not found", version, err)
+			}
+		}
+	}
+}
+
 // An answer may come as a stream, after notifications.
 func TestReadsStreams(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ export function all(world) {
     { name: `${ts}, ${modern}, stdio`, open: (token) => overStdio(world, token, auto(), ModernStdio, modern) },
     { name: `${sdk}, ${legacy}, HTTP`, open: (token) => overHTTP(world, token, old(), LegacyHTTP, legacy) },
     { name: `${sdk}, ${legacy}, stdio`, open: (token) => overStdio(world, token, old(), LegacyStdio, legacy) },
-    { name: `Inspector CLI ${version('@modelcontextprotocol/inspector')}, ${modern}, HTTP`, open: async (token) => inspector(world, token) },
+    { name: `Inspector CLI ${version('@modelcontextprotocol/inspector')}, ${modern}, HTTP`, apart: true, open: async (token) => inspector(world, token) },
   ];
 }
 

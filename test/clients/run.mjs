@@ -41,8 +41,13 @@ async function tell({ name, open }, n) {
   return lines;
 }
 
-// The clients run side by side: each has campaigns of its own.
-const running = all(world).map(tell);
+// Each client has campaigns of its own. Those that are processes run beside those that share this one, which take turns.
+const running = [];
+let turn = Promise.resolve();
+for (const [n, client] of all(world).entries()) {
+  if (client.apart) running.push(tell(client, n));
+  else running.push(turn = turn.then(() => tell(client, n)));
+}
 let ok = 0, total = 0;
 for (const client of running) {
   for (const line of await client) {
