@@ -127,9 +127,9 @@ func install(ctx context.Context, dir string) error {
 	return os.WriteFile(mark, []byte(want), 0o644)
 }
 
-// npm runs npm in dir. No package's scripts are run.
+// npm runs npm for dir, whatever lies in the folders above it. No package's scripts are run.
 func npm(ctx context.Context, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "npm", append(args, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")...)
+	cmd := exec.CommandContext(ctx, "npm", append(args, "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm %s: %w\n%s", args[0], err, beginning(out))
