@@ -90,6 +90,10 @@ func TestMovedTargetDriftsAndNothingIsSent(t *testing.T) {
 	r := newRig(t)
 	p := r.prepare("a", "new")
 	r.target.move("a", "somebody else's")
+	r.target.script(func(context.Context, connector.Plan, connector.Call, func() error) (connector.Receipt, error) {
+		t.Error("it was sent")
+		return connector.Receipt{}, connector.Rejected(412, "moved")
+	})
 	c, err := r.apply(p)
 	if err != nil {
 		t.Fatal(err)

@@ -33,10 +33,15 @@ func TestManyPreparesAtOnceAreOnePreview(t *testing.T) {
 	for name, key := range map[string]string{"with a key": "k1", "without one": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			second, _, _ := services(t, r, openStore(t, r.url))
+			r := newRig(t, func(r *rig) { r.conns = 16 })
+			second, _, _ := services(t, r, openPool(t, r.url, 16))
 			var mu sync.Mutex
 			ids, fresh := map[preview.ID]int{}, 0
+			// Nobody can write before all have looked.
+			table := r.begin()
+			if _, err := table.Exec(t.Context(), `lock table previews in share mode`); err != nil {
+				t.Fatal(err)
+			}
 			var wg sync.WaitGroup
 			for i := range 16 {
 				s := r.previews
@@ -56,6 +61,10 @@ func TestManyPreparesAtOnceAreOnePreview(t *testing.T) {
 						fresh++
 					}
 				})
+			}
+			r.awaitBlocked(16)
+			if err := table.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
 			}
 			wg.Wait()
 			var rows int

@@ -110,12 +110,12 @@ func TestALateReceiptSettlesWhatWasMarkedUnknown(t *testing.T) {
 func TestASenderPausedPastItsLeaseDoesNotSend(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name   string
-		probed bool
-		want   commit.Status
+		name            string
+		probed, looking bool
 	}{
-		{"nobody has looked", false, commit.StatusNotApplied}, // never left
-		{"another worker has looked", true, commit.StatusNotApplied},
+		{"nobody has looked", false, false},
+		{"another worker has looked", true, false},
+		{"another worker is looking", false, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -143,11 +143,20 @@ func TestASenderPausedPastItsLeaseDoesNotSend(t *testing.T) {
 					t.Fatalf("got %s with %d attempts, want unknown with a look-up", c.Status, len(c.Attempts))
 				}
 			}
+			if tc.looking {
+				if _, err := r.store.MarkLapsed(t.Context(), 10); err != nil {
+					t.Fatal(err)
+				}
+				key := commit.Key{Tenant: "acme", ID: p.ID}
+				if ok, err := r.store.BeginProbe(t.Context(), key, uuid.New(), commit.Lookup, time.Minute, 0); !ok || err != nil {
+					t.Fatalf("got %v, %v, want a look-up begun", ok, err)
+				}
+			}
 			close(resume)
 			got := receive(t, done)
 			c := r.status(p.ID)
-			if got.err != nil || got.status != tc.want || c.Executions[0].Reason != commit.NeverLeft || r.target.total() != 0 {
-				t.Errorf("got %s, %v (%s) with %d effects, want %s, never_left, 0", got.status, got.err, c.Executions[0].Reason, r.target.total(), tc.want)
+			if got.err != nil || got.status != commit.StatusNotApplied || c.Executions[0].Reason != commit.NeverLeft || r.target.total() != 0 {
+				t.Errorf("got %s, %v (%s) with %d effects, want not_applied, never_left, 0", got.status, got.err, c.Executions[0].Reason, r.target.total())
 			}
 		})
 	}
@@ -521,6 +530,23 @@ func TestANeverLeftSendKeepsItsApproval(t *testing.T) {
 	}
 	if got, err := r.reject(q, "lee"); err != nil || got.State != preview.Rejected {
 		t.Errorf("a veto after a send that never left: got %s, %v, want rejected", got.State, err)
+	}
+}
+
+func TestAbsentIsNoProofBeforeTheSettleTimeWhoeverSaysSo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) { r.clocks.SettleFor = time.Minute })
+	p := r.unknown("a")
+	key, attempt := commit.Key{Tenant: "acme", ID: p.ID}, uuid.New()
+	if ok, err := r.store.BeginProbe(t.Context(), key, attempt, commit.Lookup, time.Minute, 0); !ok || err != nil {
+		t.Fatalf("got %v, %v, want a look-up begun", ok, err)
+	}
+	absent := commit.Result{Key: key, Attempt: attempt, Kind: commit.Lookup, Found: connector.EffectAbsent}
+	if err := r.store.RecordResult(t.Context(), absent); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.status(p.ID).Status; got != commit.StatusUnknown {
+		t.Errorf("got %s, want unknown", got)
 	}
 }
 
