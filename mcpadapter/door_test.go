@@ -91,6 +91,18 @@ func TestForeignHost(t *testing.T) {
 	}
 }
 
+// What is not announced is not answered, though the SDK would, with empty lists.
+func TestToolsOnly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, behind(&scripted{}))
+	for _, method := range []string{"prompts/list", "resources/list", "resources/templates/list"} {
+		raw := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"_meta":%s}}`, method, meta)
+		if x := r.post(r.issuer.token(), raw, modernHeaders(method, "", "en")); !strings.Contains(x.text, "-32601") {
+			t.Errorf("%s: got %d %s, want method not found", method, x.status, x.text)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, behind(&scripted{}))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -44,7 +45,7 @@ func (h *Handler) serve(lang string) error {
 		})
 	}
 	// The first is the outermost: nothing of ours runs outside the recovery.
-	server.AddReceivingMiddleware(h.contain, h.list)
+	server.AddReceivingMiddleware(h.contain, toolsOnly, h.list)
 	h.servers[lang] = server
 	return nil
 }
@@ -96,6 +97,18 @@ func (h *Handler) internalError(ctx context.Context, method string, cause error)
 	c, _ := callerOf(ctx)
 	h.log(ctx, c, "the call failed", method, answer.Body{Code: string(fault.Internal)}, cause)
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error, request " + c.requestID}
+}
+
+// toolsOnly refuses what is not announced. The SDK would answer it, with empty lists.
+func toolsOnly(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		for _, family := range []string{"prompts/", "resources/", "completion/", "logging/"} {
+			if strings.HasPrefix(method, family) {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server has tools only"}
+			}
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // list hides what the caller is not to be shown. The tools are shared by all requests and are not changed.
