@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func (w Writer) sentence(c commit.Change) string {
 		}
 	}
 	args := fault.Args{
-		"groups": commit.Groups(c.Preview.Ruling), "by": c.Preview.EndedBy, "reason": c.Preview.EndReason, "rule": c.Preview.Ruling.Rule,
+		"groups": w.Groups(c.Preview.Ruling.Needs), "by": c.Preview.EndedBy, "reason": c.Preview.EndReason, "rule": c.Preview.Ruling.Rule,
 	}
 	if len(c.Executions) > 0 {
 		e := c.Executions[0]
@@ -197,7 +198,11 @@ func toolFor(next fault.Next, op Op, c commit.Change) (string, map[string]any) {
 	case fault.NextAwaitApproval, fault.NextCheckStatus:
 		return "change_status", id
 	case fault.NextPrepareAgain:
-		return action + "_preview", map[string]any(c.Preview.Input)
+		// The old input is offered only where nothing but time has passed: after a drift or a withdrawal it may be wrong.
+		if c.Status == commit.StatusExpired {
+			return action + "_preview", map[string]any(c.Preview.Input)
+		}
+		return action + "_preview", nil
 	case fault.NextRetryLater:
 		if op == OpApply {
 			return action + "_apply", id
@@ -238,11 +243,50 @@ func SeatsOf(r policy.Requirement) []Seats {
 	return out
 }
 
+// Groups writes a requirement in words: "one member of finance or legal and 2 members of ads-approvers".
+func (w Writer) Groups(r policy.Requirement) string {
+	said := make([]string, 0, len(r))
+	for _, s := range r {
+		said = append(said, w.Texts.T("seats.members", map[string]any{"n": s.Count, "groups": w.AnyOf(s.AnyOf)}))
+	}
+	return w.joined("seats.and", said)
+}
+
+// AnyOf writes groups of which one is enough: "finance or legal".
+func (w Writer) AnyOf(groups []string) string {
+	shown := make([]string, 0, len(groups))
+	for _, g := range groups {
+		shown = append(shown, visible.Text(g))
+	}
+	return w.joined("seats.or", shown)
+}
+
+func (w Writer) joined(key string, parts []string) string {
+	all := ""
+	for i, part := range parts {
+		if i > 0 {
+			part = w.Texts.T(key, map[string]any{"first": all, "second": part})
+		}
+		all = part
+	}
+	return all
+}
+
+// Text is the explanation of a Why, the people it names in the reader's words.
+func (w Writer) Text(y commit.Why) connector.Message {
+	if _, named := y.Text.Args["groups"]; !named {
+		return y.Text
+	}
+	args := maps.Clone(y.Text.Args)
+	args["groups"] = w.Groups(y.Change.Preview.Ruling.Needs)
+	return connector.Say(y.Text.Key, args)
+}
+
 // Explain writes a Why.
 func (w Writer) Explain(y commit.Why) Why {
 	change := w.Change(y.Change)
 	out := Why{
-		PreviewID: change.PreviewID, Status: change.Status, Message: w.Say(y.Text), Mover: y.Mover, Since: y.Since.UTC(),
+		PreviewID: change.PreviewID, Status: change.Status, Message: w.Say(w.Text(y)), Mover: y.Mover, Since: y.Since.UTC(),
 		Until: when(y.Until), WaitsFor: y.WaitsFor, Next: string(y.Next), Approval: change.Approval, Outcome: change.Outcome,
 	}
 	out.NextTool, _ = toolFor(y.Next, OpApply, y.Change)

@@ -53,7 +53,9 @@ type BrokenError struct {
 }
 
 // Error names the place.
-func (e *BrokenError) Error() string { return fmt.Sprintf("the chain breaks at event %d: %s", e.Seq, e.Why) }
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("the chain breaks at event %d: %s", e.Seq, e.Why)
+}
 
 // Verify checks the events of one preview in their order, from the first on. Its error is a *BrokenError.
 func Verify(events []Event) error {

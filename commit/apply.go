@@ -56,6 +56,9 @@ type Service struct {
 	// base is the context of sends: cancelled only when a drain runs out of time.
 	base context.Context
 	kill context.CancelFunc
+	// leaving ends every wait for news; sends go on.
+	leaving context.Context
+	leave   context.CancelFunc
 }
 
 // NewService makes a Service. Call Drain before the process ends.
@@ -69,9 +72,15 @@ func NewService(d Deps) *Service {
 	if d.Stop == nil {
 		d.Stop = func(string) {}
 	}
-	base, kill := context.WithCancel(context.Background())
-	return &Service{Deps: d, base: base, kill: kill}
+	s := &Service{Deps: d}
+	s.base, s.kill = context.WithCancel(context.Background())
+	s.leaving, s.leave = context.WithCancel(context.Background())
+	return s
 }
+
+// EndWaits answers every call that waits for news as things stand, now and from now on. An apply that is being sent is still
+// waited for: its caller gets the outcome. It is the first step of a drain.
+func (s *Service) EndWaits() { s.leave() }
 
 // Drain waits for the sends under way and their records. When ctx ends first, they are cut off and will read as unknown.
 func (s *Service) Drain(ctx context.Context) error {
@@ -226,14 +235,24 @@ func (s *Service) reload(ctx context.Context, c Change, refusal error) (Change, 
 }
 
 func (s *Service) busy(ctx context.Context, c Change) error {
-	f := fault.New(fault.TargetBusy, nil).After(2 * time.Second)
-	holder, ok, err := s.Store.HolderOf(ctx, c.Preview.Tenant, c.Preview.Plan.Target.Key())
-	if err == nil && ok {
-		f = f.WithKey("fault.target_busy.named").WithData(map[string]any{"waits_for": holder.String()})
-		f.Args = fault.Args{"preview_id": holder.String()}
+	f := fault.New(fault.TargetBusy, nil).After(busyPause)
+	holder, unknown, err := s.Store.HolderOf(ctx, c.Preview.Tenant, c.Preview.Plan.Target.Key())
+	if err != nil || holder == nil {
+		return f
+	}
+	f = f.WithKey("fault.target_busy.named").WithData(map[string]any{"waits_for": holder.String()})
+	f.Args = fault.Args{"preview_id": holder.String()}
+	if unknown {
+		f = f.WithKey("fault.target_busy.unknown").After(unknownPause)
 	}
 	return f
 }
+
+// How long to leave a held target alone: a send ends soon, an unknown outcome may need a person.
+const (
+	busyPause    = 2 * time.Second
+	unknownPause = time.Minute
+)
 
 // afterLostClaim answers with the status that won.
 func (s *Service) afterLostClaim(ctx context.Context, c Change, wait time.Duration) (Change, error) {

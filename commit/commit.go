@@ -142,6 +142,8 @@ type Result struct {
 	Found    connector.Found
 	Evidence map[string]any
 	Reason   string
+	// Why is the sentence for the caller of a send that never left, a key of the catalogue; empty for the general one.
+	Why string
 	// Version is the target's version after the effect, if known.
 	Version string
 	// RetryIn schedules the next probe of an outcome that stays unknown; HandOver flags it for operators.
@@ -178,13 +180,15 @@ type Store interface {
 	RecordResult(ctx context.Context, r Result) error
 	// SendBack returns an approved preview to needs_approval because the rules became stricter.
 	SendBack(ctx context.Context, tenant string, id preview.ID, ruling preview.Ruling, liveFor time.Duration) (moved bool, err error)
-	// HolderOf names the change of this tenant that holds a target, if there is one.
-	HolderOf(ctx context.Context, tenant, targetKey string) (preview.ID, bool, error)
+	// HolderOf names the change of this tenant that holds a target, nil if there is none, and says whether its outcome is
+	// unknown.
+	HolderOf(ctx context.Context, tenant, targetKey string) (holder *preview.ID, unknown bool, err error)
 	// MarkLapsed turns lapsed leases into unknown and lapsed deadlines into expired, at most limit of each.
 	MarkLapsed(ctx context.Context, limit int) (int, error)
 	// NextProbes lists unknown executions whose next probe is due.
 	NextProbes(ctx context.Context, limit int) ([]Key, error)
-	// BeginProbe makes a probe the current attempt of an unknown execution. ok is false when another worker has it or it is
+	// BeginProbe makes a probe the current attempt of an unknown execution. An execution that was found not applied by a look-up
+	// or by an operator may be looked at again too, and keeps its attempt: only proof of the effect moves it. ok is false when another worker has it or it is
 	// settled. A replay puts off the moment from which "absent" proves something, to settleFor after holdFor.
 	BeginProbe(ctx context.Context, k Key, attempt uuid.UUID, kind AttemptKind, holdFor, settleFor time.Duration) (ok bool, err error)
 	// Resolve records an operator's statement. moved is false if the state did not allow it.

@@ -93,6 +93,7 @@ func (s *Service) probeDue(ctx context.Context) error {
 		places <- struct{}{}
 		probes.Go(func() {
 			defer func() { <-places }()
+			defer s.contain(k)
 			failed[i] = s.probe(ctx, k)
 		})
 	}
@@ -148,7 +149,7 @@ func (s *Service) observeProbe(c Change, r Result) {
 // the target's key retention and the apply window, unfrozen, and only once looking has had its time.
 func (s *Service) probeKind(c Change, e Execution, a connector.Registered, epochs Epochs) AttemptKind {
 	switch {
-	case a.Able.Lookup, !a.Able.Replay, epochs.Frozen:
+	case a.Able.Lookup, !a.Able.Replay, epochs.Frozen, e.State == NotApplied:
 		return Lookup
 	case !c.Now.Before(e.StartedAt.Add(a.Able.ReplayFor)), !c.Now.Before(c.Preview.Deadline):
 		return Lookup

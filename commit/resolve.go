@@ -48,6 +48,12 @@ func (s *Service) Resolve(ctx context.Context, r Resolution) (Change, error) {
 		return c, fault.New(fault.Conflict, fault.Args{"seconds": seconds(e.SettleAt.Sub(c.Now))}).
 			WithKey("fault.conflict.too_early").WithNext(fault.NextRetryLater).After(e.SettleAt.Sub(c.Now))
 	}
+	if c, e, err = s.lookFirst(ctx, c, r.Key); err != nil {
+		return c, err
+	}
+	if e.StateAt(c.Now) != Unknown {
+		return s.alreadySettled(c, e, r)
+	}
 	moved, err := s.Store.Resolve(ctx, r)
 	if err != nil {
 		return c, err
@@ -65,6 +71,23 @@ func (s *Service) Resolve(ctx context.Context, r Resolution) (Change, error) {
 		return fresh, err
 	}
 	return s.alreadySettled(fresh, e, r)
+}
+
+// lookFirst asks the target once more before a person's word counts: proof beats a statement, and a mistaken "it did not
+// happen" would let the change be made a second time. A target that cannot tell leaves the word to the person.
+func (s *Service) lookFirst(ctx context.Context, c Change, k Key) (Change, Execution, error) {
+	if err := s.markLapsed(ctx); err != nil {
+		return c, Execution{}, err
+	}
+	if err := s.probe(ctx, k); err != nil {
+		return c, Execution{}, err
+	}
+	fresh, _, err := s.Store.Load(ctx, k.Tenant, k.ID, true)
+	if err != nil {
+		return c, Execution{}, err
+	}
+	e, err := execution(fresh, k.Item)
+	return fresh, e, err
 }
 
 func checkStatements(r Resolution) error {
@@ -88,8 +111,10 @@ func (s *Service) alreadySettled(c Change, e Execution, r Resolution) (Change, e
 	}
 	settled := e.StateAt(c.Now)
 	switch {
-	case settled == said && e.Evidence == ByStatement:
+	case settled == said:
 		return c, nil
+	case settled == Applied && e.Evidence != ByStatement:
+		return c, fault.New(fault.Conflict, nil).WithKey("fault.conflict.found").WithNext(fault.NextNone)
 	case settled == Applied || settled == NotApplied:
 		return c, fault.New(fault.Conflict, fault.Args{"by": settledBy(e), "outcome": string(settled), "reason": e.ResolvedWhy}).
 			WithKey("fault.conflict.resolved").WithNext(fault.NextNone)
@@ -104,17 +129,18 @@ func settledBy(e Execution) string {
 	return string(e.Evidence)
 }
 
-// Probe looks at the target now, for an operator. The answer is the change after the look.
+// Probe looks at the target now, for an operator. The answer is the change after the look. A change that a look-up or a person
+// called not applied can be looked at again: proof of the effect then contradicts it, openly.
 func (s *Service) Probe(ctx context.Context, who actor.Actor, id preview.ID) (Change, error) {
 	c, err := s.forOperator(ctx, who, id)
 	if err != nil {
 		return Change{}, err
 	}
-	if c.Status != StatusUnknown {
+	if !worthALook(c) {
 		return c, fault.New(fault.Conflict, fault.Args{"status": string(c.Status)}).WithKey("fault.conflict.decided").
 			WithNext(fault.NextCheckStatus)
 	}
-	if _, err := s.Store.MarkLapsed(ctx, sweepBatch); err != nil {
+	if err := s.markLapsed(ctx); err != nil {
 		return c, err
 	}
 	if err := s.probe(ctx, Key{Tenant: who.Tenant, ID: id}); err != nil {
@@ -122,6 +148,14 @@ func (s *Service) Probe(ctx context.Context, who actor.Actor, id preview.ID) (Ch
 	}
 	fresh, _, err := s.Store.Load(ctx, who.Tenant, id, true)
 	return fresh, err
+}
+
+func worthALook(c Change) bool {
+	if c.Status != StatusNotApplied {
+		return c.Status == StatusUnknown
+	}
+	reason := c.Executions[0].Reason
+	return reason == LookedUp || reason == ByOperator
 }
 
 // forOperator loads a change for a person who may settle it.

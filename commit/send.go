@@ -21,13 +21,16 @@ import (
 func (s *Service) sendAndWait(
 	ctx context.Context, c Change, cl Claim, action connector.Registered, wait time.Duration,
 ) (Change, error) {
-	done := make(chan connector.Class, 1)
-	s.running.Go(func() { done <- s.send(s.base, c, cl, action) })
+	done := make(chan Result, 1)
+	s.running.Go(func() {
+		defer s.contain(cl.Key)
+		done <- s.send(s.base, c, cl, action)
+	})
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	class := connector.ClassUnknown
+	var r Result
 	select {
-	case class = <-done:
+	case r = <-done:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -36,20 +39,49 @@ func (s *Service) sendAndWait(
 		return c, fmt.Errorf("reading the outcome: %w", err)
 	}
 	// "Try again" is true only where there is something to apply again; after the lease the status says the rest.
-	if class == connector.ClassNotSent && fresh.Status == StatusApproved {
-		return fresh, fault.New(fault.TargetUnavailable, nil)
+	if r.Class == connector.ClassNotSent && fresh.Status == StatusApproved {
+		return fresh, r.neverLeft(cl.Clocks)
 	}
 	return fresh, nil
 }
 
+// contain keeps a defect of ours from ending the process and every other send with it. The execution reads as unknown once its
+// lease has lapsed.
+func (s *Service) contain(k Key) {
+	if v := recover(); v != nil {
+		s.Log.Error("a send panicked", "preview_id", k.ID.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	}
+}
+
+// neverLeft tells why nothing was sent, and when to try again.
+func (r Result) neverLeft(clocks connector.Clocks) error {
+	f := fault.New(fault.TargetUnavailable, nil)
+	if r.Why == "" {
+		return f
+	}
+	pause := time.Second
+	if r.Why == staleRead {
+		pause = clocks.SettleFor
+	}
+	f = f.WithKey(r.Why).After(pause)
+	f.Args = fault.Args{"seconds": seconds(pause)}
+	return f
+}
+
+// The sentences of sends that never left though the target answered.
+const (
+	staleRead  = "fault.target_unavailable.stale"
+	shortLease = "fault.target_unavailable.lease"
+)
+
 // send is one claimed attempt from the drift check to the record. It returns what the attempt proved.
-func (s *Service) send(ctx context.Context, c Change, cl Claim, action connector.Registered) connector.Class {
+func (s *Service) send(ctx context.Context, c Change, cl Claim, action connector.Registered) Result {
 	r := s.attempt(ctx, c, cl, action)
 	s.Stop("before-record")
 	s.record(ctx, r)
 	s.Stop("after-record")
 	s.observe(c, r.Class)
-	return r.Class
+	return r
 }
 
 func (s *Service) observe(c Change, class connector.Class) {
@@ -75,13 +107,13 @@ func (s *Service) attempt(ctx context.Context, c Change, cl Claim, action connec
 	case err != nil:
 		return r.notSent("the lease could not be read", err)
 	case !check.Current:
-		return r.notSent("the lease had passed to another worker", nil)
+		return r.because(shortLease).notSent("the lease had passed to another worker", nil)
 	case check.ReplacedHere:
-		return r.notSent("the target showed a state that an earlier change of ours had replaced", nil)
+		return r.because(staleRead).notSent("the target showed a state that an earlier change of ours had replaced", nil)
 	case moved(c.Preview.Plan, reading):
 		return r.drifted(c.Preview.Plan, reading)
 	case check.Left < cl.Clocks.SendFor+s.SendMargin:
-		return r.notSent("too little of the lease was left", nil)
+		return r.because(shortLease).notSent("too little of the lease was left", nil)
 	}
 	deadline := time.Now().Add(min(cl.Clocks.SendFor, check.Left-s.SendMargin))
 	return s.execute(ctx, c, cl, action, deadline, r)
@@ -182,6 +214,8 @@ func (s *Service) record(ctx context.Context, r Result) {
 		wait(ctx, pause)
 	}
 }
+
+func (r Result) because(why string) Result { r.Why = why; return r }
 
 func (r Result) notSent(why string, err error) Result {
 	r.Class, r.Reason = connector.ClassNotSent, why

@@ -73,6 +73,8 @@ func (s *Service) until(ctx context.Context, c Change, wait time.Duration, detai
 		select {
 		case <-ctx.Done():
 			return c, nil
+		case <-s.leaving.Done():
+			return c, nil
 		case <-ticker.C:
 		}
 		fresh, _, err := s.Store.Load(context.WithoutCancel(ctx), c.Preview.Tenant, c.Preview.ID, detail)

@@ -34,11 +34,11 @@ func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why,
 	}
 	w := explain(c)
 	if c.Status == StatusApproved {
-		holder, ok, err := s.Store.HolderOf(ctx, who.Tenant, c.Preview.Plan.Target.Key())
+		holder, _, err := s.Store.HolderOf(ctx, who.Tenant, c.Preview.Plan.Target.Key())
 		if err != nil {
 			return Why{}, err
 		}
-		if ok && holder != id {
+		if holder != nil && *holder != id {
 			w.WaitsFor, w.Next = holder.String(), fault.NextRetryLater
 			w.Text = connector.Say("why.target_busy", connector.Args{"preview_id": w.WaitsFor})
 		}
@@ -77,7 +77,9 @@ func explain(c Change) Why {
 		w.Until = c.Preview.Deadline
 	}
 	for _, event := range c.Events {
-		w.Since = event.At
+		if event.Kind != "probed" && event.Kind != "handed_over" {
+			w.Since = event.At // looking again is no change
+		}
 	}
 	if len(c.Executions) > 0 {
 		explainExecution(c, &w)

@@ -94,12 +94,13 @@ with l as materialized (
 ), ok as materialized (
   select e.preview_id as id, e.item, e.tenant_id, clock_timestamp() as now from l join executions e on e.preview_id = l.id and e.item = @item
   where e.state = 'unknown' and (e.probe_until is null or e.probe_until <= clock_timestamp())
+    or e.state = 'not_applied' and e.reason in ('looked_up', 'resolved') and @kind = 'lookup'
   for update of e
 ), x as (
   update executions e set current_attempt = @attempt, probe_until = ok.now + @hold_for::interval,
     settle_at = case when @kind = 'replay' then greatest(e.settle_at, ok.now + @hold_for::interval + @settle_for::interval)
       else e.settle_at end
-  from ok where e.preview_id = ok.id and e.item = ok.item
+  from ok where e.preview_id = ok.id and e.item = ok.item and e.state = 'unknown'
 ), a as (
   insert into attempts (id, preview_id, item, tenant_id, kind, started_at) select @attempt, id, item, tenant_id, @kind, now from ok
 )

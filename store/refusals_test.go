@@ -311,7 +311,7 @@ func TestAPreviewOfAnotherTenantIsNotThere(t *testing.T) {
 	if err := r.store.RecordResult(t.Context(), commit.Result{Key: key, Attempt: uuid.New(), Kind: commit.Send}); err == nil {
 		t.Error("record answered")
 	}
-	if _, ok, err := r.store.HolderOf(t.Context(), "other", p.Plan.Target.Key()); ok || err != nil {
-		t.Errorf("holder: got %v, %v, want none", ok, err)
+	if holder, _, err := r.store.HolderOf(t.Context(), "other", p.Plan.Target.Key()); holder != nil || err != nil {
+		t.Errorf("holder: got %v, %v, want none", holder, err)
 	}
 }

@@ -178,11 +178,16 @@ func (s *Store) Resolve(ctx context.Context, r commit.Resolution) (bool, error) 
 }
 
 // HolderOf names the change of this tenant that holds a target. See commit.Store.
-func (s *Store) HolderOf(ctx context.Context, tenant, target string) (preview.ID, bool, error) {
+func (s *Store) HolderOf(ctx context.Context, tenant, target string) (*preview.ID, bool, error) {
 	var id uuid.UUID
-	err := s.pool.QueryRow(ctx, sqlHolder, pgx.NamedArgs{"target": target, "tenant": tenant}).Scan(&id)
-	if isNotFound(err) {
-		return preview.ID{}, false, nil
+	var unknown bool
+	err := s.pool.QueryRow(ctx, sqlHolder, pgx.NamedArgs{"target": target, "tenant": tenant}).Scan(&id, &unknown)
+	switch {
+	case isNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("naming the holder of a target: %w", err)
 	}
-	return preview.ID(id), err == nil, err
+	holder := preview.ID(id)
+	return &holder, unknown, nil
 }

@@ -95,9 +95,7 @@ func (w *demoInstance) withLog(err error) error {
 
 // database makes a database of the demo's own on the Postgres that there is.
 func (w *demoInstance) database(ctx context.Context) (address, described string, err error) {
-	cluster, err := pglocal.Open(ctx, pglocal.Config{
-		URL: os.Getenv("CUTONCE_DATABASE_URL"), Name: "demo", Cache: ".cache", ComposeFile: "docker-compose.yml",
-	})
+	cluster, err := openDemoCluster(ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -136,6 +134,20 @@ func (w *demoInstance) startTarget(ctx context.Context, name string) (target.Con
 		return control, err
 	}
 	return control, demoWait(ctx, control.BaseURL+"/healthz")
+}
+
+// openDemoCluster takes the first cluster that no other demo is using.
+func openDemoCluster(ctx context.Context) (cluster *pglocal.Cluster, err error) {
+	for _, name := range []string{"demo", "demo-2", "demo-3", "demo-4"} {
+		cluster, err = pglocal.Open(ctx, pglocal.Config{
+			URL: os.Getenv("CUTONCE_DATABASE_URL"), Name: name, Cache: ".cache", ComposeFile: "docker-compose.yml",
+		})
+		var taken *pglocal.InUseError
+		if !errors.As(err, &taken) {
+			break
+		}
+	}
+	return cluster, err
 }
 
 func (w *demoInstance) startIssuer() error {

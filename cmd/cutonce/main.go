@@ -70,6 +70,8 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
+		// With a Run of its own, a word that is no command is refused instead of answered with the help.
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), migrateCommand(), demoCommand(), targetCommand(), healthCommand(), versionCommand())

@@ -62,6 +62,7 @@ func (s *service) run(ctx context.Context, l listeners, ready func()) error {
 	s.log.Info("draining: requests and sends under way are finished; a second signal ends at once", "at_most", s.settings.DrainFor.String())
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settings.DrainFor)
 	defer cancel()
+	s.commits.EndWaits()
 	err = errors.Join(err, d.mcp.Close(), main.Drain(bound))
 	stopSweeping()
 	err = errors.Join(err, s.commits.Drain(bound), scrape.Drain(bound), within(bound, sweeper.Wait, "the sweeper"))

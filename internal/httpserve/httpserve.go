@@ -76,15 +76,10 @@ func Start(listener net.Listener, handler http.Handler, log *slog.Logger) *Serve
 // Failed yields the error if serving ends before Drain.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// grace is how long a drain leaves requests alone. Those who wait for news after that are answered as things stand.
-const grace = 2 * time.Second
-
-// Drain stops accepting and waits for requests under way. After a moment their contexts end, so that waits are answered and
-// streams close; when ctx ends first, they are cut off.
+// Drain stops accepting and waits for requests under way. Their contexts live on, so that a send under way still has its
+// answer delivered; whoever only waits for news must be told by its own room. When ctx ends first, requests are cut off.
 func (s *Server) Drain(ctx context.Context) error {
 	defer s.leave()
-	timer := time.AfterFunc(grace, s.leave)
-	defer timer.Stop()
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(fmt.Errorf("draining requests: %w", err), s.http.Close())
 	}

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 // numeric are the complaints that make the code invalid_number when there are no others.
 var numeric = map[string]bool{
-	"field.not_a_number": true, "field.minimum": true, "field.maximum": true, "field.multiple": true,
+	"field.not_a_number": true, "field.not_whole": true, "field.minimum": true, "field.maximum": true, "field.multiple": true,
 	"field.relative_number": true, "field.number_unusable": true,
 }
 
@@ -72,8 +73,13 @@ func wrongType(path string, k *kind.Type, got any) fault.Field {
 		return f
 	}
 	f.Key, f.Args = "field.not_a_number", nil
-	if text, ok := got.(string); ok && relative(text) {
-		f.Key = "field.relative_number"
+	switch v := got.(type) {
+	case string:
+		if relative(v) {
+			f.Key = "field.relative_number"
+		}
+	case json.Number:
+		f.Key = "field.not_whole"
 	}
 	return f
 }
