@@ -22,12 +22,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/connector/httptarget"
 )
 
 // The names of what this connector offers.
@@ -95,14 +93,16 @@ var (
 // New checks the configuration. It calls nothing.
 func New(cfg Config) (*Connector, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.check(); err != nil {
-		return nil, fmt.Errorf("ad platform: %w", err)
-	}
-	p, err := newPlatform(cfg)
+	client, err := httptarget.New(httptarget.Config{
+		BaseURL: cfg.BaseURL, AllowPlainHTTP: cfg.AllowPlainHTTP, Token: cfg.Token, HTTP: cfg.HTTP, ReadTimeout: cfg.ReadTimeout,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ad platform: %w", err)
 	}
-	c := &Connector{cfg: cfg, platform: p}
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("ad platform: %w", err)
+	}
+	c := &Connector{cfg: cfg, platform: &platform{client}}
 	if err := c.load(); err != nil {
 		return nil, fmt.Errorf("ad platform: %w", err)
 	}
@@ -125,17 +125,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// check looks at what only this connector knows; the target's own part is checked by httptarget.
 func (c Config) check() error {
-	base, err := url.Parse(c.BaseURL)
 	switch {
-	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
-		return errors.New("the base URL must be an http or https URL with a host")
-	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
-		return errors.New("the base URL must hold no credential, query or fragment")
-	case base.Scheme == "http" && !c.AllowPlainHTTP && !loopback(base.Hostname()):
-		return errors.New("plain http would show the credential to the network; use https, or allow it explicitly")
-	case c.Token == "" || strings.ContainsFunc(c.Token, notVisibleASCII):
-		return errors.New("a token of visible ASCII is needed")
 	case c.System == "":
 		return errors.New("the system (host and account) needs a name")
 	case c.KeyRetention < 0 || c.SettleFor < 0 || c.CompareUpTo < 0 || c.ReadTimeout < 0:
@@ -143,13 +135,6 @@ func (c Config) check() error {
 	}
 	return nil
 }
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-func notVisibleASCII(r rune) bool { return r <= ' ' || r > '~' }
 
 func (c *Connector) load() error {
 	texts, err := fs.Sub(files, "texts")
@@ -192,4 +177,4 @@ func (c *Connector) Describe() connector.Description {
 }
 
 // Close lets go of idle connections.
-func (c *Connector) Close() { c.platform.reader.Close() }
+func (c *Connector) Close() { c.platform.Close() }

@@ -101,7 +101,7 @@ func (s similarity) disguised(now campaign) []campaign {
 const mostNamed = 5
 
 func joinNames(all []campaign) string {
-	return join(all, func(c campaign) string { return fmt.Sprintf("“%s” (%s)", c.Name, c.ID) })
+	return join(all, func(c campaign) string { return fmt.Sprintf("%s (%s)", c.Name, c.ID) })
 }
 
 func joinIDs(all []campaign) string {

@@ -98,7 +98,7 @@ func TestImpact(t *testing.T) {
 				"daily_before": "10,000 JPY", "daily_after": "16,000 JPY", "daily_delta": "6,000 JPY", "delta_percent": "60%",
 				"projected_monthly_before": "304,000 JPY", "projected_monthly_after": "486,400 JPY", "projected_monthly_delta": "182,400 JPY",
 				"lookalikes": "0",
-			}, []string{}, "Raise the daily budget of “北海道メロン予約販売” (2002001) from 10,000 JPY to 16,000 JPY (+60 %).", true,
+			}, []string{}, "Raise the daily budget of “北海道メロン予約販売” (2002001) from 10,000 JPY to 16,000 JPY (+60%).", true,
 		},
 		"a cut that rounds": {
 			with(connector.Input{"new_daily_budget_jpy": number("3333")}),
@@ -106,7 +106,7 @@ func TestImpact(t *testing.T) {
 				"daily_before": "10,000 JPY", "daily_after": "3,333 JPY", "daily_delta": "-6,667 JPY", "delta_percent": "-66.67%",
 				"projected_monthly_before": "304,000 JPY", "projected_monthly_after": "~101,323 JPY", "projected_monthly_delta": "~-202,677 JPY",
 				"lookalikes": "0",
-			}, []string{}, "Lower the daily budget of “北海道メロン予約販売” (2002001) from 10,000 JPY to 3,333 JPY (-66.67 %).", true,
+			}, []string{}, "Lower the daily budget of “北海道メロン予約販売” (2002001) from 10,000 JPY to 3,333 JPY (-66.67%).", true,
 		},
 		"from zero": {
 			with(connector.Input{"campaign_id": target.CampaignZeroBudget, "new_daily_budget_jpy": number("5000")}),
@@ -123,7 +123,7 @@ func TestImpact(t *testing.T) {
 				"projected_monthly_before": "1,368.00 USD", "projected_monthly_after": "~2,736.30 USD", "projected_monthly_delta": "~1,368.30 USD",
 				"lookalikes": "0",
 			}, []string{"paused_campaign", "large_raise"},
-			"Raise the daily budget of “Cherry Blossom Preorders” (3001011) from 45.00 USD to 90.01 USD (≈ +100.02 %).", true,
+			"Raise the daily budget of “Cherry Blossom Preorders” (3001011) from 45.00 USD to 90.01 USD (≈ +100.02%).", true,
 		},
 		"with a look-alike": {
 			with(connector.Input{"campaign_id": target.CampaignAutumnSearch, "expect_campaign_name": "秋の特価_検索", "new_daily_budget_jpy": number("30000")}),
@@ -131,7 +131,7 @@ func TestImpact(t *testing.T) {
 				"daily_before": "20,000 JPY", "daily_after": "30,000 JPY", "daily_delta": "10,000 JPY", "delta_percent": "50%",
 				"projected_monthly_before": "608,000 JPY", "projected_monthly_after": "912,000 JPY", "projected_monthly_delta": "304,000 JPY",
 				"lookalikes": "1",
-			}, []string{"lookalike"}, "Raise the daily budget of “秋の特価_検索” (2001001) from 20,000 JPY to 30,000 JPY (+50 %).", true,
+			}, []string{"lookalike"}, "Raise the daily budget of “秋の特価_検索” (2001001) from 20,000 JPY to 30,000 JPY (+50%).", true,
 		},
 	}
 	texts, err := catalog.New(c.Describe().Texts)

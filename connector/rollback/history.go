@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cutonce/cutonce/connector/httptarget"
 )
 
 // span is what lies between the build that runs and the one to go to, in the order of the platform's history. It is only
@@ -59,7 +61,7 @@ func (p *platform) history(ctx context.Context, at place, upTo int, until ...str
 		}
 		for _, d := range page.deployments {
 			if d.place != at {
-				return nil, unavailable(fmt.Errorf("the platform's history holds another environment's"), 0)
+				return nil, httptarget.Unavailable(fmt.Errorf("the platform's history holds another environment's"), 0)
 			}
 			until = slices.DeleteFunc(until, func(id string) bool { return id == d.ID })
 		}
@@ -68,7 +70,7 @@ func (p *platform) history(ctx context.Context, at place, upTo int, until ...str
 		case len(until) == 0, page.next == "", len(all) >= upTo:
 			return all, nil
 		case page.next == s.cursor || len(page.deployments) == 0:
-			return nil, unavailable(fmt.Errorf("the platform's history does not advance"), 0)
+			return nil, httptarget.Unavailable(fmt.Errorf("the platform's history does not advance"), 0)
 		}
 		s.cursor = page.next
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/connector/httptarget"
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/internal/visible"
@@ -43,16 +44,16 @@ func (p *platform) permission(ctx context.Context, user string, at place, verb s
 	query := at.query()
 	query.Set("user", user)
 	query.Set("verb", verb)
-	d, refused, err := p.get(ctx, "/v1/permissions", query)
+	d, refused, err := p.Get(ctx, "/v1/permissions", query)
 	if err != nil {
 		return connector.Permission{}, err
 	}
 	if refused != nil {
-		return connector.Permission{}, refused.unavailable()
+		return connector.Permission{}, refused.Unavailable()
 	}
 	allowed, ok := d["allowed"].(bool)
 	if !ok {
-		return connector.Permission{}, unavailable(fmt.Errorf("the platform's permission answer says neither yes nor no"), 0)
+		return connector.Permission{}, httptarget.Unavailable(fmt.Errorf("the platform's permission answer says neither yes nor no"), 0)
 	}
 	reason, _ := d["reason"].(string)
 	return connector.Permission{Allowed: allowed, Reason: reason}, nil
@@ -72,22 +73,22 @@ func (c *Connector) allowRead(ctx context.Context, who actor.Actor, at place) er
 
 // services are the names of all services that a person may see in an environment.
 func (p *platform) services(ctx context.Context, user, environment string) ([]string, error) {
-	d, refused, err := p.get(ctx, "/v1/services", map[string][]string{"user": {user}})
+	d, refused, err := p.Get(ctx, "/v1/services", map[string][]string{"user": {user}})
 	if err != nil {
 		return nil, err
 	}
 	if refused != nil {
-		return nil, refused.unavailable()
+		return nil, refused.Unavailable()
 	}
-	items, err := d.list("services")
+	items, err := d.List("services")
 	if err != nil {
-		return nil, unavailable(err, 0)
+		return nil, httptarget.Unavailable(err, 0)
 	}
 	var names []string
 	for _, item := range items {
 		var name string
-		if err := item.texts(map[string]*string{"name": &name}); err != nil {
-			return nil, unavailable(err, 0)
+		if err := item.Texts(map[string]*string{"name": &name}); err != nil {
+			return nil, httptarget.Unavailable(err, 0)
 		}
 		if environments, _ := item["environments"].([]any); slices.Contains(environments, any(environment)) {
 			names = append(names, name)

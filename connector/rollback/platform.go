@@ -10,37 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/connector/httptarget"
 	"github.com/cutonce/cutonce/internal/fault"
 )
-
-// maxReply bounds every answer of the platform.
-const maxReply = 1 << 20
 
 // statusFailed marks a deployment that cannot be activated.
 const statusFailed = "failed"
 
 // platform speaks the deployment platform's API. Its errors are faults where the caller can do something about it.
-type platform struct {
-	base   string
-	token  string
-	sender *connector.Sender
-	reader *connector.Reader
-}
-
-func newPlatform(cfg Config) (*platform, error) {
-	cfg.HTTP.MaxBytes = maxReply
-	sender, err := connector.NewSender(cfg.HTTP)
-	if err != nil {
-		return nil, err
-	}
-	cfg.HTTP.Timeout = cfg.ReadTimeout
-	reader, err := connector.NewReader(cfg.HTTP)
-	if err != nil {
-		return nil, err
-	}
-	return &platform{base: strings.TrimRight(cfg.BaseURL, "/"), token: cfg.Token, sender: sender, reader: reader}, nil
-}
+type platform struct{ *httptarget.Client }
 
 // place is one service in one environment: the target.
 type place struct{ service, environment string }
@@ -80,36 +58,6 @@ func (d deployment) build() string {
 
 func (d deployment) isRollback() bool { return d.Activates != "" }
 
-func (p *platform) headers() http.Header {
-	return http.Header{"Authorization": {"Bearer " + p.token}, "Accept": {"application/json"}}
-}
-
-// get reads one document. An answer other than 200 is a refusal for the caller to judge; no answer is a fault.
-func (p *platform) get(ctx context.Context, path string, query url.Values) (document, *refusal, error) {
-	address := p.base + path
-	if len(query) > 0 {
-		address += "?" + query.Encode()
-	}
-	reply, err := p.reader.Get(ctx, address, p.headers())
-	if err != nil {
-		return nil, nil, unavailable(err, 0)
-	}
-	if reply.Status != http.StatusOK {
-		r := readRefusal(reply)
-		return nil, &r, nil
-	}
-	d, err := parseDocument(reply.Body)
-	if err != nil {
-		return nil, nil, unavailable(err, 0)
-	}
-	return d, nil, nil
-}
-
-// unavailable is the fault of a read that gave no usable answer. Reads have no effect, so it may be repeated.
-func unavailable(cause error, after time.Duration) error {
-	return fault.New(fault.TargetUnavailable, nil).Because(cause).After(after)
-}
-
 // state is one environment as the platform showed it.
 type state struct {
 	place   place
@@ -119,36 +67,36 @@ type state struct {
 
 // environment reads what runs in a place. What the platform does not know is not_found.
 func (p *platform) environment(ctx context.Context, at place) (state, error) {
-	d, refused, err := p.get(ctx, at.path(), nil)
+	d, refused, err := p.Get(ctx, at.path(), nil)
 	switch {
 	case err != nil:
 		return state{}, err
-	case refused != nil && refused.is(http.StatusNotFound, "service_not_found"):
+	case refused != nil && refused.Says(http.StatusNotFound, "service_not_found"):
 		return state{}, fault.New(fault.NotFound, nil).WithKey("rollback.service_not_found").
 			WithField("/service", "rollback.field.unknown_service", fault.Args{"service": at.service})
-	case refused != nil && refused.is(http.StatusNotFound, "environment_not_found"):
+	case refused != nil && refused.Says(http.StatusNotFound, "environment_not_found"):
 		return state{}, fault.New(fault.NotFound, nil).WithKey("rollback.environment_not_found").WithField(
 			"/environment", "rollback.field.unknown_environment", fault.Args{"service": at.service, "environment": at.environment})
 	case refused != nil:
-		return state{}, refused.unavailable()
+		return state{}, refused.Unavailable()
 	}
 	now, err := readState(d)
 	if err == nil && (now.place != at || now.current.place != at) {
 		err = fmt.Errorf("the platform answered about another environment")
 	}
 	if err != nil {
-		return state{}, unavailable(err, 0)
+		return state{}, httptarget.Unavailable(err, 0)
 	}
 	return now, nil
 }
 
-func readState(d document) (state, error) {
+func readState(d httptarget.Document) (state, error) {
 	var now state
-	err := d.texts(map[string]*string{"service": &now.place.service, "environment": &now.place.environment, "etag": &now.etag})
+	err := d.Texts(map[string]*string{"service": &now.place.service, "environment": &now.place.environment, "etag": &now.etag})
 	if err != nil {
 		return state{}, err
 	}
-	current, err := d.object("current")
+	current, err := d.Object("current")
 	if err != nil {
 		return state{}, err
 	}
@@ -158,10 +106,10 @@ func readState(d document) (state, error) {
 
 // readDeployment takes nothing for granted: a deployment that does not say whether it contains a migration is none that a
 // preview could be built on.
-func readDeployment(d document) (deployment, error) {
+func readDeployment(d httptarget.Document) (deployment, error) {
 	var out deployment
 	var at string
-	err := d.texts(map[string]*string{
+	err := d.Texts(map[string]*string{
 		"id": &out.ID, "service": &out.place.service, "environment": &out.place.environment, "version": &out.Version,
 		"commit": &out.Commit, "author": &out.Author, "status": &out.Status, "time": &at,
 	})
@@ -186,21 +134,21 @@ func readDeployment(d document) (deployment, error) {
 
 // deployment reads one deployment; false means that the platform has none of that ID.
 func (p *platform) deployment(ctx context.Context, id string) (deployment, bool, error) {
-	d, refused, err := p.get(ctx, "/v1/deployments/"+url.PathEscape(id), nil)
+	d, refused, err := p.Get(ctx, "/v1/deployments/"+url.PathEscape(id), nil)
 	switch {
 	case err != nil:
 		return deployment{}, false, err
-	case refused != nil && refused.is(http.StatusNotFound, "deployment_not_found"):
+	case refused != nil && refused.Says(http.StatusNotFound, "deployment_not_found"):
 		return deployment{}, false, nil
 	case refused != nil:
-		return deployment{}, false, refused.unavailable()
+		return deployment{}, false, refused.Unavailable()
 	}
 	found, err := readDeployment(d)
 	if err == nil && found.ID != id {
 		err = fmt.Errorf("the platform answered about another deployment")
 	}
 	if err != nil {
-		return deployment{}, false, unavailable(err, 0)
+		return deployment{}, false, httptarget.Unavailable(err, 0)
 	}
 	return found, true, nil
 }
@@ -228,24 +176,24 @@ func (p *platform) list(ctx context.Context, s search) (deploymentPage, error) {
 			query.Set(name, value)
 		}
 	}
-	d, refused, err := p.get(ctx, "/v1/deployments", query)
+	d, refused, err := p.Get(ctx, "/v1/deployments", query)
 	switch {
 	case err != nil:
 		return deploymentPage{}, err
-	case refused != nil && s.cursor != "" && refused.is(http.StatusBadRequest, "invalid_parameter"):
+	case refused != nil && s.cursor != "" && refused.Says(http.StatusBadRequest, "invalid_parameter"):
 		return deploymentPage{}, fault.New(fault.InvalidInput, nil).WithField("/cursor", "rollback.field.cursor", nil)
 	case refused != nil:
-		return deploymentPage{}, refused.unavailable()
+		return deploymentPage{}, refused.Unavailable()
 	}
 	page, err := readPage(d)
 	if err != nil {
-		return deploymentPage{}, unavailable(err, 0)
+		return deploymentPage{}, httptarget.Unavailable(err, 0)
 	}
 	return page, nil
 }
 
-func readPage(d document) (deploymentPage, error) {
-	items, err := d.list("deployments")
+func readPage(d httptarget.Document) (deploymentPage, error) {
+	items, err := d.List("deployments")
 	if err != nil {
 		return deploymentPage{}, err
 	}

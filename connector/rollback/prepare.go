@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/connector/httptarget"
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/canon"
 	"github.com/cutonce/cutonce/internal/fault"
@@ -80,7 +81,7 @@ func (c *Connector) built(ctx context.Context, want ask) (deployment, error) {
 	case !ok || to.place != want.at:
 		return deployment{}, want.notFound()
 	case to.isRollback():
-		return deployment{}, unavailable(fmt.Errorf("a rollback activates another rollback"), 0)
+		return deployment{}, httptarget.Unavailable(fmt.Errorf("a rollback activates another rollback"), 0)
 	}
 	return to, nil
 }
