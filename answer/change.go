@@ -2,6 +2,7 @@ package answer
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
@@ -139,7 +140,8 @@ func (w Writer) detail(out *Change, c commit.Change) {
 	}
 }
 
-// Figures writes the numbers of an impact. One that is not known says so and is never 0.
+// Figures writes the numbers of an impact. One that is not known says so and is never 0; a difference ("delta" in its name)
+// carries its sign.
 func (w Writer) Figures(i connector.Impact) []Figure {
 	out := []Figure{}
 	for _, f := range i.Figures {
@@ -152,9 +154,9 @@ func (w Writer) figure(f connector.Figure) Figure {
 	out := Figure{Name: f.Name, Label: w.Label("figure", f.Name), Shown: w.Texts.T("figure.unknown", nil)}
 	switch {
 	case f.Amount != nil:
-		out.Shown, out.Value = f.Amount.Format(w.Texts.Lang), f.Amount
+		out.Shown, out.Value = signed(f.Name, f.Amount.Format(w.Texts.Lang), f.Amount.Minor > 0), f.Amount
 	case f.Percent != "":
-		out.Shown, out.Value = f.Percent+"%", f.Percent
+		out.Shown, out.Value = signed(f.Name, f.Percent+"%", strings.ContainsAny(f.Percent[:1], "0123456789")), f.Percent
 		if f.Rounded {
 			out.Shown = "≈ " + out.Shown
 		}
@@ -162,4 +164,11 @@ func (w Writer) figure(f connector.Figure) Figure {
 		out.Shown, out.Value = w.Texts.T("figure.count", map[string]any{"n": *f.Count}), *f.Count
 	}
 	return out
+}
+
+func signed(name, shown string, positive bool) string {
+	if positive && strings.Contains(name, "delta") {
+		return "+" + shown
+	}
+	return shown
 }

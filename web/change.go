@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -22,9 +23,16 @@ type changePage struct {
 // sent is what went to the target, and under which key.
 type sent struct {
 	Key      string
-	Attempts []answer.Attempt
+	Attempts []sentAttempt
 	// LastLook is the latest look-up or replay, nil if there was none.
 	LastLook *answer.Attempt
+}
+
+// sentAttempt is an outward call. Event is the entry of the timeline that holds its evidence, 0 if none does: evidence is
+// shown once.
+type sentAttempt struct {
+	answer.Attempt
+	Event int64
 }
 
 // change shows one change's whole life. Its address is permanent.
@@ -42,8 +50,11 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 	page.Sent = c.sentOf(y.Change, page.Change)
 	page.Settle.Shown = y.Change.Status == commit.StatusUnknown
 	page.Settle.Allowed = v.who.HasRole(actor.RoleOperator, actor.RoleAdmin)
-	if o := page.Change.Outcome; o != nil && o.SettlesAt != nil && o.SettlesAt.After(y.Change.Now) {
-		page.Settle.NotBefore = o.SettlesAt
+	if o := page.Change.Outcome; o != nil {
+		page.Settle.warn(o.Columns)
+		if o.SettlesAt != nil && o.SettlesAt.After(y.Change.Now) {
+			page.Settle.NotBefore = o.SettlesAt
+		}
 	}
 	approve, reject := reviewable(y.Change.Status)
 	if q := page.Quorum; q != nil && q.WhyNot == "" && (approve && q.Voted == "" || reject) {
@@ -56,16 +67,30 @@ func (c *console) sentOf(change commit.Change, shown answer.Change) *sent {
 	if len(change.Executions) == 0 {
 		return nil
 	}
-	s := &sent{Attempts: shown.Attempts}
+	s := &sent{}
 	if p := change.Preview; c.Key != nil {
 		s.Key = c.Key(p.Tenant, p.ID, change.Executions[0].Item)
 	}
+	told := toldIn(shown.Events)
 	for i, a := range shown.Attempts {
+		s.Attempts = append(s.Attempts, sentAttempt{a, told[a.ID]})
 		if a.Kind != string(commit.Send) {
 			s.LastLook = &shown.Attempts[i]
 		}
 	}
 	return s
+}
+
+// toldIn finds, for each attempt, the event that holds its result. An event that cannot be read holds none.
+func toldIn(events []answer.Event) map[string]int64 {
+	told := map[string]int64{}
+	for _, e := range events {
+		var body struct{ Attempt, Result string }
+		if err := json.Unmarshal([]byte(e.Body), &body); err == nil && body.Result != "" {
+			told[body.Attempt] = e.Seq
+		}
+	}
+	return told
 }
 
 // document gives the exact bytes under the digest, so that anybody can check them with sha256sum.

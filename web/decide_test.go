@@ -106,7 +106,7 @@ func TestTheRequesterIsToldWhyNot(t *testing.T) {
 	id := r.pending(target.PlainJPY(0))
 	const why = "You asked for this change, or it was asked for you, so somebody else has to decide."
 	sato := r.as("sato")
-	sato.get("/?lang=en").want(http.StatusOK, "You cannot decide this. "+why, "0 changes here wait for you.")
+	sato.get("/?lang=en").want(http.StatusOK, "You cannot decide this. "+why, "None of these changes waits for you.")
 	review := sato.get("/changes/"+id.String()+"/review?lang=en").want(http.StatusOK, why)
 	review.wantNone("form.decide")
 	digest := review.text(".digest")

@@ -24,6 +24,8 @@ type dossier struct {
 	WaitsFor string
 	// Left is how long is left when the page is made, empty where no clock runs.
 	Left string
+	// ReadAgo is how long before this page the target was read, in words. What it showed is what was prepared.
+	ReadAgo string
 	// MadeAt is the database's time of all that is shown.
 	MadeAt time.Time
 	// Reason and Justification are the requester's own words: unverified, plain text.
@@ -52,7 +54,7 @@ func (c *console) dossierOf(v *visit, y commit.Why) dossier {
 	d := dossier{
 		Change: v.writer().Change(y.Change), Asks: v.asks(p.Requester), Said: v.explained(y), WaitsFor: y.WaitsFor,
 		MadeAt: y.Change.Now.UTC(), Reason: p.Input.Text("reason"), Justification: p.Justification, Document: string(p.Document),
-		Reversible: p.Impact.Reversible,
+		Reversible: p.Impact.Reversible, ReadAgo: v.readAgo(y.Change.Now.Sub(p.CreatedAt)),
 	}
 	if !y.Until.IsZero() {
 		d.Left = v.left(y.Until.Sub(y.Change.Now))
@@ -64,7 +66,8 @@ func (c *console) dossierOf(v *visit, y commit.Why) dossier {
 }
 
 func (v *visit) explained(y commit.Why) string {
-	if text := v.forPeople(y.Text.Key, y.Text.Args); text != "" {
+	said := v.writer().Text(y)
+	if text := v.forPeople(said.Key, said.Args); text != "" {
 		return text
 	}
 	return v.writer().Explain(y).Message
@@ -88,7 +91,7 @@ func (v *visit) quorumOf(item approvals.Item) *quorum {
 		q.Need += seats.Count
 	}
 	for _, seats := range item.Quorum.Missing {
-		q.Missing = append(q.Missing, v.t("web.quorum.missing", "n", seats.Count, "groups", visible.Text(strings.Join(seats.AnyOf, " / "))))
+		q.Missing = append(q.Missing, v.t("web.quorum.missing", "n", seats.Count, "groups", v.writer().AnyOf(seats.AnyOf)))
 	}
 	for _, vote := range item.Preview.Votes {
 		if vote.Round != item.Preview.Round {
@@ -97,14 +100,24 @@ func (v *visit) quorumOf(item approvals.Item) *quorum {
 		q.Votes = append(q.Votes, answer.Vote{
 			Name: visible.Text(vote.Name), Approve: vote.Approve, Reason: vote.Reason, At: vote.At.UTC(), Digest: vote.Digest.String(),
 		})
-		if strings.EqualFold(vote.Person, v.who.Person()) {
-			q.Voted = v.t("web.voted."+yesNo(vote.Approve), "at", stamp(vote.At))
-		}
+	}
+	if own := v.votedIn(item); own != nil {
+		q.Voted = v.t("web.voted."+yesNo(own.Approve), "at", stamp(own.At))
 	}
 	if item.WhyNot != nil {
 		q.WhyNot = v.problemOf(item.WhyNot).Message
 	}
 	return q
+}
+
+// votedIn is this person's own decision in the present round, nil if there is none.
+func (v *visit) votedIn(item approvals.Item) *preview.Vote {
+	for i, vote := range item.Preview.Votes {
+		if vote.Round == item.Preview.Round && strings.EqualFold(vote.Person, v.who.Person()) {
+			return &item.Preview.Votes[i]
+		}
+	}
+	return nil
 }
 
 func yesNo(approve bool) string {
@@ -114,9 +127,10 @@ func yesNo(approve bool) string {
 	return "reject"
 }
 
-// left and since are rough times for people; the exact ones stand beside them.
-func (v *visit) left(d time.Duration) string  { return v.rough("web.left.", d) }
-func (v *visit) since(d time.Duration) string { return v.rough("web.since.", d) }
+// left, since and readAgo are rough times for people; the exact ones stand beside them.
+func (v *visit) left(d time.Duration) string    { return v.rough("web.left.", d) }
+func (v *visit) since(d time.Duration) string   { return v.rough("web.since.", d) }
+func (v *visit) readAgo(d time.Duration) string { return v.rough("web.read.", d) }
 
 func (v *visit) rough(family string, d time.Duration) string {
 	switch {

@@ -83,7 +83,7 @@ func (c *console) badges(v *visit) (waiting, unknown string) {
 	}
 	mine := 0
 	for _, item := range items {
-		if item.WhyNot == nil {
+		if item.WhyNot == nil && v.votedIn(item) == nil {
 			mine++
 		}
 	}

@@ -26,8 +26,10 @@ type queueRow struct {
 	// Reason is the beginning of the requester's words; Cut says that there is more on the change's own page.
 	Reason string
 	Cut    bool
-	Left   string
-	Quorum *quorum
+	// Justified says that the words came with the request, not with the preview.
+	Justified     bool
+	Left, ReadAgo string
+	Quorum        *quorum
 }
 
 // pageOfQueue is how many changes one page of the queue shows.
@@ -63,7 +65,8 @@ func (v *visit) queueRow(item approvals.Item, now time.Time) queueRow {
 	reason, cut := beginning(reason)
 	return queueRow{
 		Change: v.writer().Change(commit.Change{Preview: p, Status: commit.StatusPending, Now: now}), Asks: v.asks(p.Requester),
-		Reason: reason, Cut: cut, Left: v.left(p.Deadline.Sub(now)), Quorum: v.quorumOf(item),
+		Reason: reason, Cut: cut, Justified: p.Justification != "", Left: v.left(p.Deadline.Sub(now)),
+		ReadAgo: v.readAgo(now.Sub(p.CreatedAt)), Quorum: v.quorumOf(item),
 	}
 }
 

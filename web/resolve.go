@@ -3,6 +3,7 @@ package web
 import (
 	"time"
 
+	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
@@ -14,9 +15,30 @@ type settleForm struct {
 	Shown, Allowed bool
 	// NotBefore is when "it did not happen" begins to count, nil once that has passed.
 	NotBefore *time.Time
+	// ShowsRequested and ShowsPreview say what the last look saw where a statement would contradict it: a warning beside it.
+	ShowsRequested, ShowsPreview bool
 	// Outcome, Reason and Evidence are what was said when the form was refused.
 	Outcome, Reason, Evidence string
 	Problem                   *problem
+}
+
+// warn compares what the last look saw with what was asked for. It is no proof of either: others change the target too.
+func (f *settleForm) warn(columns []answer.Column) {
+	for _, c := range columns {
+		now := valueOf(c.Now)
+		f.ShowsRequested = f.ShowsRequested || now != unread && now == valueOf(c.Requested)
+		f.ShowsPreview = f.ShowsPreview || now != unread && now == valueOf(c.AtPreview)
+	}
+}
+
+// unread is the value of what is not known, which equals nothing.
+var unread = answer.Value{}
+
+func valueOf(v *answer.Value) answer.Value {
+	if v == nil {
+		return unread
+	}
+	return *v
 }
 
 // resolve records an operator's statement about an unknown outcome.

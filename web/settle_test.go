@@ -50,10 +50,23 @@ func TestAnOperatorSettlesWhatNoMachineCan(t *testing.T) {
 	oper := r.as("oper")
 	path := "/changes/" + id.String()
 	looked := oper.submit(oper.get(path), "form[action$='/probe']").
-		want(http.StatusOK, "Last look:", "proves nothing", "Value at preview, now, and as requested")
+		want(http.StatusOK, "Last look:", "proves nothing", "Value at the preview, at the last look, and as requested")
 	if got, want := looked.text("table tbody"), "Daily budget10,000 JPY12,000 JPY12,000 JPY"; got != want {
 		t.Errorf("the three columns: got %q, want %q", got, want)
 	}
+	if got, want := looked.text("#shows-requested"), "▲ Warning: The target shows the requested value now. Search its log for the key below before you say so."; got != want {
+		t.Errorf("beside “it did not happen”: got %q, want %q", got, want)
+	}
+	looked.wantOne("input[value=not_applied][aria-describedby=shows-requested]")
+	looked.wantNone("#shows-preview")
+	if got, want := looked.text(".settle .key"), "Search the target's own log for this key: key of acme "+id.String()+" 0"; got != want {
+		t.Errorf("the key in the form: got %q, want %q", got, want)
+	}
+	if got := strings.Count(looked.text("main"), `"columns"`); got != 1 {
+		t.Errorf("the look's raw JSON: got it %d times, want once", got)
+	}
+	looked.wantOne("section[aria-labelledby=sent] a[href='#event-4']")
+	looked.wantOne("#event-4 details pre")
 
 	const form = "form[action$='/resolution']"
 	missing := oper.submit(looked, form, "reason", "I have looked at the console").
@@ -79,6 +92,24 @@ func TestAnOperatorSettlesWhatNoMachineCan(t *testing.T) {
 	if got := r.status(id); got.Status != commit.StatusApplied {
 		t.Errorf("status: got %s, want applied", got.Status)
 	}
+}
+
+// TestAnUntouchedTargetIsShownBesideItHappened has the target put back by hand, so that it looks as it did at the preview.
+func TestAnUntouchedTargetIsShownBesideItHappened(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) { r.noLookup = true })
+	id := r.unknown(target.PlainJPY(0))
+	oper := r.as("oper")
+	path := "/changes/" + id.String()
+	oper.get(path).want(http.StatusOK, "Nobody has looked yet.").wantNone(".caution")
+	r.must(r.ads.SetBudget(target.PlainJPY(0), "10000"))
+	looked := oper.submit(oper.get(path), "form[action$='/probe']")
+	if got, want := looked.text(".caution"), "▲ Warning: The target shows the value of the preview now. Search its log for the key below before you say so."; got != want {
+		t.Errorf("the warnings: got %q, want %q", got, want)
+	}
+	looked.wantOne("input[value=applied][aria-describedby=shows-preview]")
+	r.must(r.ads.SetBudget(target.PlainJPY(0), "11000"))
+	oper.submit(looked, "form[action$='/probe']").wantNone(".caution")
 }
 
 func TestTooEarlyToSayThatItDidNot(t *testing.T) {

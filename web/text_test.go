@@ -69,7 +69,7 @@ func TestUnknownNumbersSayUnknown(t *testing.T) {
 	r := newRig(t)
 	id := r.prepare(target.CampaignZeroBudget, "5000", "Wake them up")
 	r.ask(id, "")
-	page := r.as("kim").get("/changes/"+id.String()+"/review").want(http.StatusOK, "The budget is zero now.")
+	page := r.as("kim").get("/changes/"+id.String()+"/review").want(http.StatusOK, "The budget was zero at the preview.")
 	if got := page.text(".figures"); !strings.Contains(got, "Difference in percentunknown") {
 		t.Errorf("the figures: got %q, want the percentage to be unknown", got)
 	}
@@ -89,9 +89,9 @@ func TestLanguages(t *testing.T) {
 	visitor := r.browser()
 	wantLang(visitor.get("/sign-in"), "en", "Sign in")
 	visitor.headers = http.Header{"Accept-Language": {"fr, ja;q=0.8, en;q=0.5"}}
-	wantLang(visitor.get("/sign-in"), "ja", "ログイン")
+	wantLang(visitor.get("/sign-in"), "ja", "サインイン")
 	wantLang(visitor.get("/sign-in?lang=en"), "en", "Sign in")
-	wantLang(visitor.get("/sign-in?lang=tlh"), "ja", "ログイン")
+	wantLang(visitor.get("/sign-in?lang=tlh"), "ja", "サインイン")
 
 	tanaka := r.as("tanaka") // whose own language is Japanese
 	wantLang(tanaka.get("/"), "ja", "承認待ちの変更")
