@@ -13,7 +13,7 @@ import (
 const (
 	evilName   = "Sale\u202Eelas<script>alert(1)</script>\u200B & \"co\""
 	shownName  = `Sale⟨U+202E⟩elas<script>alert(1)</script>⟨U+200B⟩ & "co"`
-	evilReason = "<img src=x onerror=alert(1)> <a href=\"javascript:alert(1)\">click</a>\nhttps://evil.example/ {{.}} \u2066approve"
+	evilReason = "<img src=x onerror=alert(1)> <a href=\"javascript:alert(1)\">click</a>\nhttps://evil.example/ {{.}} \u00ADapprove"
 )
 
 // TestTextFromOutsideIsText is checked on every page by checkMarkup as well: no script, no handler, no foreign link.
@@ -29,21 +29,21 @@ func TestTextFromOutsideIsText(t *testing.T) {
 		if got := page.text("main"); !strings.Contains(got, shownName) {
 			t.Errorf("%s: got %.300q, want it to show %q", path, got, shownName)
 		}
-		if strings.ContainsAny(page.body, "\u202E\u200B\u2066") {
+		if strings.ContainsAny(page.body, "\u202E\u200B\u00AD") {
 			t.Errorf("%s: it holds a hidden character", path)
 		}
 		page.wantNone("main img, main a[href*=evil]")
 	}
 	review := kim.get("/changes/" + id.String() + "/review")
-	if got, want := review.Find("blockquote.justification").Text(), strings.Replace(evilReason, "\u2066", "⟨U+2066⟩", 1); got != want {
+	if got, want := review.Find("blockquote.justification").Text(), strings.Replace(evilReason, "\u00AD", "⟨U+00AD⟩", 1); got != want {
 		t.Errorf("the requester's words: got %q, want %q", got, want)
 	}
 	if got := review.text("pre.raw"); !strings.Contains(got, `Sale⟨U+202E⟩elas`) {
 		t.Errorf("the canonical JSON: got %.300q, want its hidden characters visible", got)
 	}
-	done := kim.submit(review, "form.decide", "decision", "reject", "reason", "<b>no</b> \u202E").want(http.StatusOK, "<b>no</b>")
+	done := kim.submit(review, "form.decide", "decision", "reject", "reason", "<b>no</b> \u00AD.").want(http.StatusOK, "<b>no</b>")
 	done.wantNone("main b")
-	if strings.Contains(done.body, "\u202E") {
+	if strings.ContainsAny(done.body, "\u202E\u00AD") {
 		t.Error("a decision's reason holds a hidden character")
 	}
 }
