@@ -189,7 +189,11 @@ func TestDeadDatabase(t *testing.T) {
 		{method: "POST", path: previewsPath, body: raise(1, 12000)},
 	} {
 		a.as = "agent"
-		r.do(a).want(t, http.StatusInternalServerError, "internal")
+		got := r.do(a)
+		got.want(t, http.StatusServiceUnavailable, "internal")
+		if got.at("retryable") != true || got.at("next") != "retry_later" {
+			t.Errorf("%s %s: got %s, want to be told to come again", a.method, a.path, got.raw)
+		}
 	}
 	if got := r.ads.Counters().Total.Effects; got != 0 {
 		t.Errorf("got %d effects, want none", got)

@@ -123,7 +123,7 @@ func groupsOf(p preview.Preview) string {
 func earlier(who actor.Actor, p preview.Preview, d Decision) (repeated bool, err error) {
 	for _, v := range slices.Backward(current(p)) {
 		switch {
-		case !samePerson(v.Person, who.Person()):
+		case !actor.SamePerson(v.Person, who.Person()):
 			continue
 		case v.Approve == d.Approve:
 			return true, nil
@@ -167,5 +167,3 @@ func (s *Service) record(who actor.Actor, p preview.Preview, d Decision) Recorde
 	}
 	return r
 }
-
-func samePerson(a, b string) bool { return strings.EqualFold(a, b) }

@@ -3,6 +3,7 @@ package approvals
 import (
 	"slices"
 
+	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/policy"
 	"github.com/cutonce/cutonce/preview"
 )
@@ -24,7 +25,7 @@ func Quorum(needs policy.Requirement, votes []preview.Vote) Verdict {
 		if !v.Approve {
 			return Verdict{Vetoed: true, Missing: needs}
 		}
-		if !slices.ContainsFunc(yes, func(o preview.Vote) bool { return samePerson(o.Person, v.Person) }) {
+		if !slices.ContainsFunc(yes, func(o preview.Vote) bool { return actor.SamePerson(o.Person, v.Person) }) {
 			yes = append(yes, v)
 		}
 	}

@@ -198,12 +198,18 @@ func (s *Service) replay(
 		r.Evidence = map[string]any{"cause": "the target moved or could not be read: not replayed"}
 		return r
 	}
+	asked := time.Now()
 	check, err := s.Store.CheckLease(ctx, k, r.Attempt, reading.Version, clocks.SettleFor)
 	if err != nil || !check.Current || check.Left <= s.SendMargin {
 		r.Evidence = map[string]any{"cause": "the probe's time was over or another worker's: not replayed"}
 		return r
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(clocks.SendFor, check.Left-s.SendMargin))
+	deadline := asked.Add(min(clocks.SendFor, check.Left-s.SendMargin))
+	if !time.Now().Before(deadline) {
+		r.Evidence = map[string]any{"cause": "the probe's time was over or another worker's: not replayed"}
+		return r
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	receipt, err := s.guarded(func() (connector.Receipt, error) { return a.Connector.Execute(ctx, c.Preview.Plan, s.call(c, k.Item)) })
 	if err == nil {

@@ -36,7 +36,9 @@ func (s *Service) sendAndWait(
 	}
 	fresh, _, err := s.Store.Load(context.WithoutCancel(ctx), cl.Tenant, cl.ID, false)
 	if err != nil {
-		return c, fmt.Errorf("reading the outcome: %w", err)
+		// The claim is ours and something may have left: "approved", as it was read before, would be a lie.
+		c.Status = StatusApplying
+		return c, fault.New(fault.OutcomeUnknown, nil).Because(err)
 	}
 	// "Try again" is true only where there is something to apply again; after the lease the status says the rest.
 	if r.Class == connector.ClassNotSent && fresh.Status == StatusApproved {
@@ -102,6 +104,7 @@ func (s *Service) attempt(ctx context.Context, c Change, cl Claim, action connec
 		return r.notSent("the target could not be read before the send", err)
 	}
 	s.Stop("after-drift-read")
+	asked := time.Now() // before the question: an answer that was long on its way must not lengthen the lease
 	check, err := s.Store.CheckLease(ctx, cl.Key, cl.Attempt, reading.Version, cl.Clocks.SettleFor)
 	switch {
 	case err != nil:
@@ -115,7 +118,7 @@ func (s *Service) attempt(ctx context.Context, c Change, cl Claim, action connec
 	case check.Left < cl.Clocks.SendFor+s.SendMargin:
 		return r.because(shortLease).notSent("too little of the lease was left", nil)
 	}
-	deadline := time.Now().Add(min(cl.Clocks.SendFor, check.Left-s.SendMargin))
+	deadline := asked.Add(min(cl.Clocks.SendFor, check.Left-s.SendMargin))
 	return s.execute(ctx, c, cl, action, deadline, r)
 }
 
@@ -124,8 +127,9 @@ func (s *Service) execute(ctx context.Context, c Change, cl Claim, action connec
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	s.Stop("before-send")
-	if err := ctx.Err(); err != nil {
-		return r.notSent("the time to send was over", err)
+	// Asked of the clock and not of the context, whose timer a busy or paused process may run late.
+	if !time.Now().Before(deadline) || ctx.Err() != nil {
+		return r.because(shortLease).notSent("the time to send was over", nil)
 	}
 	started := time.Now()
 	receipt, err := s.guarded(func() (connector.Receipt, error) {

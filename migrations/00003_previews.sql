@@ -70,7 +70,8 @@ create table decisions (
 );
 comment on table decisions is 'What people said of a preview, with the digest that was on their screen. Append-only.';
 -- One vote each, whatever the spelling of the person; a veto after an approval is the one second vote.
-create unique index decisions_one_each on decisions (preview_id, round, lower(person), approve);
+create unique index decisions_one_each
+  on decisions (preview_id, round, lower(substring(person from position('#' in person) + 1)), approve);
 
 create table audit_events (
   preview_id uuid not null references previews (id) deferrable initially deferred,
@@ -144,11 +145,9 @@ begin
   if p.tenant_id <> new.tenant_id or p.digest <> new.digest then
     raise exception 'a decision is bound to its tenant and to the digest that was shown' using errcode = 'CU005';
   end if;
-  -- Neither the requester, nor the human an agent acts for, nor its owner.
-  if lower(new.person) in (lower(p.requester_person),
-      lower((p.requester ->> 'issuer') || '#' || (p.requester ->> 'subject')),
-      lower((p.requester ->> 'issuer') || '#' || (p.requester ->> 'for')),
-      lower((p.requester ->> 'issuer') || '#' || (p.requester ->> 'owner'))) then
+  -- Neither the requester, nor the human an agent acts for, nor its owner, whichever issuer knows them.
+  if lower(substring(new.person from position('#' in new.person) + 1)) in (
+      lower(p.requester ->> 'subject'), lower(p.requester ->> 'for'), lower(p.requester ->> 'owner')) then
     raise exception 'nobody decides on their own change' using errcode = 'CU006';
   end if;
   return new;

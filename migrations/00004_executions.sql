@@ -34,7 +34,7 @@ comment on table executions is
 -- The lock on the target: one change at a time. A claim that meets it fails with 23505 and rolls back.
 create unique index executions_target_lock on executions (target_key) where state in ('applying', 'unknown');
 create index executions_leases on executions (lease_until) where state = 'applying';
-create index executions_probes on executions (next_probe_at) where state = 'unknown';
+create index executions_probes on executions (next_probe_at) where next_probe_at is not null;
 create index executions_unknown on executions (tenant_id, started_at) where state in ('applying', 'unknown');
 create index executions_last_applied on executions (target_key, finished_at) where state = 'applied';
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cutonce/cutonce/commit"
 )
@@ -96,10 +95,12 @@ func claimArgs(c commit.Claim) pgx.NamedArgs {
 // pipeline runs statements as one implicit transaction in one round trip. The transaction ends at the pipeline's end, so
 // only a clean Close says that it is committed: results alone prove nothing. A broken connection, or a warning from the
 // server, leaves the commit in doubt.
-func (s *Store) pipeline(ctx context.Context, pool *pgxpool.Pool, queue func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+func (s *Store) pipeline(ctx context.Context, pool bounded, queue func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("getting a connection: %w", err)
+		return passing(fmt.Errorf("getting a connection: %w", err))
 	}
 	defer conn.Release()
 	delete(conn.Conn().PgConn().CustomData(), warned)
@@ -109,9 +110,9 @@ func (s *Store) pipeline(ctx context.Context, pool *pgxpool.Pool, queue func(*pg
 	readErr := read(results)
 	if err := errors.Join(readErr, results.Close()); err != nil {
 		if inDoubt(err) {
-			return fmt.Errorf("%w: %w", commit.ErrInDoubt, err)
+			return fmt.Errorf("%w: %w", commit.ErrInDoubt, passing(err))
 		}
-		return err
+		return passing(err)
 	}
 	if conn.Conn().PgConn().CustomData()[warned] != nil {
 		return fmt.Errorf("%w: the server warned", commit.ErrInDoubt)
@@ -168,9 +169,9 @@ from executions e where e.preview_id = @id and e.item = @item and e.tenant_id = 
 // CheckLease is the sender's last look before the write.
 func (s *Store) CheckLease(ctx context.Context, k commit.Key, attempt uuid.UUID, version string, settle time.Duration) (commit.LeaseCheck, error) {
 	var check commit.LeaseCheck
-	err := s.pool.QueryRow(ctx, sqlCheckLease, pgx.NamedArgs{
+	err := s.pool.read(ctx, sqlCheckLease, pgx.NamedArgs{
 		"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt, "version": version, "settle_for": settle,
-	}).Scan(&check.Current, &check.Left, &check.ReplacedHere)
+	}, &check.Current, &check.Left, &check.ReplacedHere)
 	if err != nil {
 		return check, fmt.Errorf("reading the lease: %w", missing(err))
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -9,28 +10,52 @@ import (
 
 const sqlControlLock = `select pg_advisory_xact_lock(hashtextextended('cutonce.control', 0))`
 
+// sqlActivatePolicy puts a policy in force that never was, or any if @again.
 const sqlActivatePolicy = `
 with p as (
   insert into policies (version, body) values (@version, @body) on conflict (version) do nothing
 )
-update controls set policy_version = @version, policy_epoch = policy_epoch + 1 where tenant_id = '' and policy_version <> @version`
+update controls set policy_version = @version, policy_epoch = policy_epoch + 1
+where tenant_id = '' and policy_version <> @version and (@again or not exists (select from policies where version = @version))`
+
+const sqlPolicyInForce = `select policy_version = @version from controls where tenant_id = ''`
+
+// ErrSuperseded: the policy was in force once, and another has taken its place.
+var ErrSuperseded = errors.New("the policy has been superseded")
 
 // ActivatePolicy makes a policy the one that claims rest on. It returns once every claim that began under the old one has
-// ended. The last process to start decides: one that has loaded another policy refuses to claim until it is restarted.
+// ended. A process that has loaded another policy refuses to claim from then on. A policy that was superseded is not put back
+// by this (ErrSuperseded): a crashed replica that comes back with its old files must not loosen the rules. See
+// ReinstatePolicy.
 func (s *Store) ActivatePolicy(ctx context.Context, version, text string) error {
-	args := pgx.NamedArgs{"version": version, "body": text}
+	return s.activate(ctx, version, text, false)
+}
+
+// ReinstatePolicy puts a policy in force though it was superseded before. It is for a person's decision.
+func (s *Store) ReinstatePolicy(ctx context.Context, version, text string) error {
+	return s.activate(ctx, version, text, true)
+}
+
+func (s *Store) activate(ctx context.Context, version, text string, again bool) error {
+	args := pgx.NamedArgs{"version": version, "body": text, "again": again}
+	var inForce bool
 	err := s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
 		b.Queue(sqlControlLock)
 		b.Queue(sqlActivatePolicy, args)
+		b.Queue(sqlPolicyInForce, args)
 	}, func(r pgx.BatchResults) error {
-		if _, err := r.Exec(); err != nil {
-			return err
+		for range 2 {
+			if _, err := r.Exec(); err != nil {
+				return err
+			}
 		}
-		_, err := r.Exec()
-		return err
+		return r.QueryRow().Scan(&inForce)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("activating the policy: %w", err)
+	case !inForce:
+		return ErrSuperseded
 	}
 	return nil
 }

@@ -269,8 +269,8 @@ func TestADeadDatabaseIsAnErrorOnEveryPath(t *testing.T) {
 			continue
 		}
 		f := fault.From(err)
-		if f.Code != fault.Internal || f.Key != "fault.internal" || f.Args != nil || f.Fields != nil || f.Data != nil || f.Retryable {
-			t.Errorf("%s: got %s (%v, %v, %v), want internal and nothing else", name, f.Code, f.Args, f.Fields, f.Data)
+		if f.Code != fault.Internal || f.Key != "fault.internal.passing" || f.Args != nil || f.Fields != nil || f.Data != nil || !f.Retryable {
+			t.Errorf("%s: got %s (%s; %v, %v, %v), want internal, to be tried again, and nothing else", name, f.Code, f.Key, f.Args, f.Fields, f.Data)
 		}
 		if strings.Contains(err.Error(), "password") {
 			t.Errorf("%s: the error holds more than it should: %v", name, err)

@@ -49,14 +49,10 @@ func (s *Store) List(ctx context.Context, f commit.Filter) ([]commit.Change, str
 		}
 		before = &place.ID
 	}
-	rows, err := s.pool.Query(ctx, sqlList, pgx.NamedArgs{
+	changes, err := collect(ctx, s.pool, sqlList, pgx.NamedArgs{
 		"tenant": f.Tenant, "owner": f.OwnerID, "person": f.OwnerPerson, "target": f.TargetID, "action": f.Action,
 		"status": string(f.Status), "handed_over": f.NeedsOperator, "before": before, "limit": f.Limit + 1,
-	})
-	if err != nil {
-		return nil, "", fmt.Errorf("listing changes: %w", err)
-	}
-	changes, err := pgx.CollectRows(rows, scanChange)
+	}, scanChange)
 	if err != nil {
 		return nil, "", fmt.Errorf("listing changes: %w", err)
 	}
@@ -103,12 +99,8 @@ func (s *Store) Queue(ctx context.Context, tenant string, page approvals.Page) (
 		}
 		args["after"], args["after_id"] = place.Deadline, place.ID
 	}
-	rows, err := s.pool.Query(ctx, sqlQueue, args)
-	if err != nil {
-		return nil, "", time.Time{}, fmt.Errorf("listing the queue: %w", err)
-	}
 	var now time.Time
-	previews, err := pgx.CollectRows(rows, func(rows pgx.CollectableRow) (preview.Preview, error) {
+	previews, err := collect(ctx, s.pool, sqlQueue, args, func(rows pgx.CollectableRow) (preview.Preview, error) {
 		var r row
 		if err := rows.Scan(append(r.into(), &now)...); err != nil {
 			return preview.Preview{}, err

@@ -58,7 +58,7 @@ func (s *Store) Load(ctx context.Context, tenant string, id preview.ID, detail b
 	if detail {
 		sql, into = sqlLoadDetail, append(into, &attempts, &events)
 	}
-	err := s.pool.QueryRow(ctx, sql, pgx.NamedArgs{"id": id.UUID(), "tenant": tenant}).Scan(into...)
+	err := s.pool.read(ctx, sql, pgx.NamedArgs{"id": id.UUID(), "tenant": tenant}, into...)
 	if err != nil {
 		return c, e, fmt.Errorf("reading a change: %w", missing(err))
 	}

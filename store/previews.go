@@ -89,7 +89,7 @@ func (s *Store) FindReplay(ctx context.Context, q preview.ReplayQuery) (byKey, b
 
 func (s *Store) one(ctx context.Context, sql string, args pgx.NamedArgs) (preview.Preview, error) {
 	var r row
-	if err := s.pool.QueryRow(ctx, sql, args).Scan(r.into()...); err != nil {
+	if err := s.pool.read(ctx, sql, args, r.into()...); err != nil {
 		return preview.Preview{}, fmt.Errorf("reading a preview: %w", missing(err))
 	}
 	return r.preview()
@@ -208,7 +208,7 @@ const sqlPreview = `select ` + previewColumns + `, clock_timestamp() from previe
 func (s *Store) Preview(ctx context.Context, tenant string, id preview.ID) (preview.Preview, time.Time, error) {
 	var r row
 	var now time.Time
-	err := s.pool.QueryRow(ctx, sqlPreview, pgx.NamedArgs{"id": id.UUID(), "tenant": tenant}).Scan(append(r.into(), &now)...)
+	err := s.pool.read(ctx, sqlPreview, pgx.NamedArgs{"id": id.UUID(), "tenant": tenant}, append(r.into(), &now)...)
 	if err != nil {
 		return preview.Preview{}, now, fmt.Errorf("reading a preview: %w", missing(err))
 	}

@@ -67,27 +67,28 @@ func (s *Store) MarkLapsed(ctx context.Context, limit int) (int, error) {
 
 const sqlNextProbes = `
 select tenant_id, preview_id, item from executions
-where state = 'unknown' and next_probe_at <= clock_timestamp() and (probe_until is null or probe_until <= clock_timestamp())
+where state in ('unknown', 'not_applied') and next_probe_at <= clock_timestamp() and (probe_until is null or probe_until <= clock_timestamp())
 order by next_probe_at limit @limit`
 
 // NextProbes lists due probes. See commit.Store.
 func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Key, error) {
-	rows, err := s.pool.Query(ctx, sqlNextProbes, pgx.NamedArgs{"limit": limit})
-	if err != nil {
-		return nil, fmt.Errorf("listing due probes: %w", err)
-	}
-	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (commit.Key, error) {
+	keys, err := collect(ctx, s.pool, sqlNextProbes, pgx.NamedArgs{"limit": limit}, func(r pgx.CollectableRow) (commit.Key, error) {
 		var k commit.Key
 		var id uuid.UUID
 		err := r.Scan(&k.Tenant, &id, &k.Item)
 		k.ID = preview.ID(id)
 		return k, err
 	})
+	if err != nil {
+		return nil, fmt.Errorf("listing due probes: %w", err)
+	}
+	return keys, nil
 }
 
 // sqlBeginProbe makes the probe the current attempt, which fences off the sender before it: a sender that wakes up later
 // finds that its attempt is not current and sends nothing. A replay can cause the effect as a send can, so "absent" has to
-// wait for it as for a send.
+// wait for it as for a send. What was found not applied is looked at again after five minutes, an hour and a day, for an effect
+// that came late.
 const sqlBeginProbe = `
 with l as materialized (
   select id from previews where id = @id and tenant_id = @tenant for update
@@ -101,6 +102,10 @@ with l as materialized (
     settle_at = case when @kind = 'replay' then greatest(e.settle_at, ok.now + @hold_for::interval + @settle_for::interval)
       else e.settle_at end
   from ok where e.preview_id = ok.id and e.item = ok.item and e.state = 'unknown'
+), later as (
+  update executions e set next_probe_at = case when ok.now < e.finished_at + interval '30 minutes' then e.finished_at + interval '1 hour'
+      when ok.now < e.finished_at + interval '12 hours' then e.finished_at + interval '1 day' end
+  from ok where e.preview_id = ok.id and e.item = ok.item and e.state = 'not_applied'
 ), a as (
   insert into attempts (id, preview_id, item, tenant_id, kind, started_at) select @attempt, id, item, tenant_id, @kind, now from ok
 )

@@ -47,7 +47,9 @@ with l as materialized (
     contradicted = e.contradicted or (d.state = 'not_applied' and d.next = 'applied'),
     probes = e.probes + case when @probing and d.current then 1 else 0 end,
     probe_until = case when d.current then null else e.probe_until end,
-    next_probe_at = case when d.next = 'unknown' then d.now + @retry_in::interval end,
+    next_probe_at = case when d.next = 'unknown' then d.now + @retry_in::interval
+      when d.next = 'not_applied' and d.state <> d.next and @proof = 'absent' then d.now + interval '5 minutes'
+      when d.next = d.state then e.next_probe_at end,
     needs_operator = case when d.next = 'unknown' then e.needs_operator or @hand_over else false end
   from d where e.preview_id = d.preview_id and e.item = d.item and (d.current or d.next <> d.state)
   returning e.preview_id

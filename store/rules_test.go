@@ -142,7 +142,10 @@ func TestAProcessWithAnotherPolicyDoesNotClaim(t *testing.T) {
 	if f := fault.From(err); f.Next != fault.NextRetryLater || f.Key != "fault.conflict.policy_moved" || c.Status != commit.StatusApproved {
 		t.Errorf("got %s (%s), %s, want retry_later, approved", f.Next, f.Key, c.Status)
 	}
-	if err := r.store.ActivatePolicy(t.Context(), policyVersion, "test"); err != nil {
+	if err := r.store.ActivatePolicy(t.Context(), policyVersion, "test"); !errors.Is(err, store.ErrSuperseded) {
+		t.Errorf("an old replica came back: got %v, want superseded", err)
+	}
+	if err := r.store.ReinstatePolicy(t.Context(), policyVersion, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if c, err = r.apply(p); err != nil || c.Status != commit.StatusApplied {

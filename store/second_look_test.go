@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cutonce/cutonce/approvals"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/fault"
@@ -147,5 +148,48 @@ func TestAStaleReadIsToldAsOne(t *testing.T) {
 	f := fault.From(err)
 	if f.Code != fault.TargetUnavailable || f.Key != "fault.target_unavailable.stale" || f.RetryAfter <= 0 {
 		t.Errorf("got %s (%s) after %s, want target_unavailable, stale, with a time", f.Code, f.Key, f.RetryAfter)
+	}
+}
+
+// What a look-up called not applied is looked at again, because an effect may come late.
+func TestALateEffectIsFoundByItself(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.target.execute = func(context.Context, connector.Plan, connector.Call, func() error) (connector.Receipt, error) {
+		return connector.Receipt{}, context.DeadlineExceeded
+	}
+	p := r.prepare("a", "new")
+	if _, err := r.apply(p); err != nil {
+		t.Fatal(err)
+	}
+	c := r.sweepUntil(p.ID, commit.StatusNotApplied)
+	if next := c.Executions[0].NextProbeAt; !next.After(c.Now) {
+		t.Fatalf("got no later look (%s at %s)", next, c.Now)
+	}
+	r.target.mu.Lock()
+	r.target.effects[commit.IdempotencyKey(secret, "acme", p.ID, 0)]++ // the request arrived after all
+	r.target.mu.Unlock()
+	if _, err := r.pool.Exec(t.Context(), `update executions set next_probe_at = clock_timestamp() where preview_id = $1`, p.ID.UUID()); err != nil {
+		t.Fatal(err)
+	}
+	if c = r.sweepUntil(p.ID, commit.StatusApplied); !c.Executions[0].Contradicted {
+		t.Error("the contradiction is not marked")
+	}
+}
+
+// One person known to two issuers cannot approve their own agent's change, nor fill two seats.
+func TestFourEyesAcrossIssuers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.pending("a")
+	elsewhere := person("Sato", "leads")
+	elsewhere.Issuer = "https://people.example"
+	_, err := r.approvals.Decide(t.Context(), elsewhere, p.ID, approvals.Decision{Approve: true, Digest: p.Digest})
+	wantCode(t, err, fault.Forbidden)
+	_, err = r.pool.Exec(t.Context(), `insert into decisions (preview_id, tenant_id, round, person, name, groups, approve, reason, digest,
+		policy_version, decided_at) values ($1, 'acme', 1, 'https://people.example#sato', 'sato', '{}', true, '', $2, '', clock_timestamp())`,
+		p.ID.UUID(), p.Digest[:])
+	if err == nil {
+		t.Error("Postgres let the requester decide under another issuer")
 	}
 }

@@ -35,7 +35,7 @@ where hash = @hash and expires_at > clock_timestamp() and last_seen_at + @idle_f
 
 // Get finds a session that has not ended.
 func (s Sessions) Get(ctx context.Context, hash [32]byte, idleFor time.Duration) (actor []byte, idle time.Duration, err error) {
-	err = s.pool.QueryRow(ctx, sqlGetSession, pgx.NamedArgs{"hash": hash[:], "idle_for": idleFor}).Scan(&actor, &idle)
+	err = s.pool.read(ctx, sqlGetSession, pgx.NamedArgs{"hash": hash[:], "idle_for": idleFor}, &actor, &idle)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, 0, session.ErrNone

@@ -23,9 +23,9 @@ import (
 
 // Store is the three ports on one database.
 type Store struct {
-	pool *pgxpool.Pool
+	pool bounded
 	// reserve is a small pool for recording outcomes, so that a crowd of readers never keeps an outcome from being written.
-	reserve *pgxpool.Pool
+	reserve bounded
 }
 
 var (
@@ -57,7 +57,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		main.Close()
 		return nil, err
 	}
-	return &Store{pool: main, reserve: reserve}, nil
+	return &Store{pool: bounded{main}, reserve: bounded{reserve}}, nil
 }
 
 func newPool(ctx context.Context, url string, size int32) (*pgxpool.Pool, error) {
@@ -86,7 +86,7 @@ func newPool(ctx context.Context, url string, size int32) (*pgxpool.Pool, error)
 func readsCommitted(ctx context.Context, pool *pgxpool.Pool) error {
 	var level string
 	if err := pool.QueryRow(ctx, `select current_setting('transaction_isolation')`).Scan(&level); err != nil {
-		return fmt.Errorf("connecting to the database: %w", err)
+		return passing(fmt.Errorf("connecting to the database: %w", err))
 	}
 	if level != "read committed" {
 		return fmt.Errorf("the database's default_transaction_isolation is %q: it must be \"read committed\"", level)
@@ -100,8 +100,12 @@ func (s *Store) Close() {
 	s.reserve.Close()
 }
 
-// Ping reports whether the database answers.
-func (s *Store) Ping(ctx context.Context) error { return s.pool.Ping(ctx) }
+// Ping reports whether the database answers, to readers and to those who record outcomes.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	return passing(errors.Join(s.pool.Ping(ctx), s.reserve.Ping(ctx)))
+}
 
 // Stat is for metrics.
 func (s *Store) Stat() *pgxpool.Stat { return s.pool.Stat() }

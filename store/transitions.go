@@ -157,7 +157,8 @@ with l as materialized (
 ), x as (
   update executions e set state = case when @applied then 'applied' else 'not_applied' end, finished_at = ok.now,
     reason = case when @applied then '' else 'resolved' end, evidence = 'operator', detail = e.detail || @detail,
-    resolved_by = @name, resolved_why = @reason, needs_operator = false, next_probe_at = null, probe_until = null
+    resolved_by = @name, resolved_why = @reason, needs_operator = false, probe_until = null,
+    next_probe_at = case when not @applied then ok.now + interval '5 minutes' end
   from ok where e.preview_id = ok.id and e.item = ok.item
 ), u as (
   update previews p set ` + nextHead + `
@@ -181,7 +182,7 @@ func (s *Store) Resolve(ctx context.Context, r commit.Resolution) (bool, error) 
 func (s *Store) HolderOf(ctx context.Context, tenant, target string) (*preview.ID, bool, error) {
 	var id uuid.UUID
 	var unknown bool
-	err := s.pool.QueryRow(ctx, sqlHolder, pgx.NamedArgs{"target": target, "tenant": tenant}).Scan(&id, &unknown)
+	err := s.pool.read(ctx, sqlHolder, pgx.NamedArgs{"target": target, "tenant": tenant}, &id, &unknown)
 	switch {
 	case isNotFound(err):
 		return nil, false, nil

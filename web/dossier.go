@@ -1,7 +1,6 @@
 package web
 
 import (
-	"strings"
 	"time"
 
 	"github.com/cutonce/cutonce/answer"
@@ -113,7 +112,7 @@ func (v *visit) quorumOf(item approvals.Item) *quorum {
 // votedIn is this person's own decision in the present round, nil if there is none.
 func (v *visit) votedIn(item approvals.Item) *preview.Vote {
 	for i, vote := range item.Preview.Votes {
-		if vote.Round == item.Preview.Round && strings.EqualFold(vote.Person, v.who.Person()) {
+		if vote.Round == item.Preview.Round && actor.SamePerson(vote.Person, v.who.Person()) {
 			return &item.Preview.Votes[i]
 		}
 	}

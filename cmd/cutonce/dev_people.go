@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,9 +92,29 @@ func (c *cast) links(origin string) ([]link, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, link{what: strings.Join(p.Roles, ", "), name: p.Name, url: origin + path})
+		out = append(out, link{what: strings.Join(append(slices.Clone(p.Roles), p.Groups...), ", "), name: p.ID + ", " + p.Name, url: origin + path})
 	}
 	return out, nil
+}
+
+// keepTokens writes everybody's token into a file of its own, for trying the API and other agents by hand, and returns the
+// names. Whoever may read the folder holds the issuer's key anyway.
+func (c *cast) keepTokens(folder string) ([]string, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, p := range c.issuer.People() {
+		token, err := c.issuer.Token(p.ID)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(folder, p.ID), []byte(token+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+		names = append(names, p.ID)
+	}
+	return names, nil
 }
 
 // agentToken is the development agent's token.

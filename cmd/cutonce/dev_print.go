@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/cutonce/cutonce/internal/config"
@@ -22,6 +24,11 @@ func (p printer) instance(d *development, c *cast) {
 	if err != nil || err2 != nil {
 		d.log.Error("the development issuer cannot speak for its people", "error", err, "token_error", err2)
 		return
+	}
+	tokens := filepath.Join(d.dir.Path, "tokens")
+	names, err := c.keepTokens(tokens)
+	if err != nil {
+		d.log.Error("the tokens cannot be kept", "error", err)
 	}
 	mcp := origin(d.settings) + mcpPath
 	p.line("")
@@ -42,12 +49,16 @@ func (p printer) instance(d *development, c *cast) {
 	p.line("")
 	p.line("Sign in at the console (invented people; whoever has a link is that person):")
 	for _, l := range links {
-		p.line("  %-10s %s", l.what, l.name)
-		p.line("             %s", l.url)
+		p.line("  %s (%s)", l.name, l.what)
+		p.line("    %s", l.url)
 	}
 	p.line("")
 	p.line("The development agent's token:")
 	p.line("  %s", token)
+	p.line("")
+	p.line("Everybody's token is in a file of %s, for the API and for other agents:", tokens)
+	p.line("  %s", strings.Join(names, ", "))
+	p.line("  (mori-agent and ono-agent are the platform team's agents, who roll deployments back)")
 	p.line("")
 	p.line("Try it as the agent:")
 	p.line("  TOKEN='%s'", token)

@@ -95,7 +95,7 @@ func (h home) start(t *testing.T, a addresses) started {
 		t.Fatal(err)
 	}
 	s.postgresPID = number(t, strings.SplitN(string(pidFile), "\n", 2)[0])
-	for _, m := range regexp.MustCompile(`(?m)^  (\w+) +.*\n +(http://\S+)$`).FindAllStringSubmatch(said, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^  .*\((\w+)[^()]*\)\n +(http://\S+)$`).FindAllStringSubmatch(said, -1) {
 		s.links[m[1]] = m[2]
 	}
 	return s
@@ -228,6 +228,12 @@ func checkBanner(t *testing.T, s started) {
 	server := client.Servers["cutonce"]
 	if server.URL != "http://"+s.at.main+"/mcp" || server.Headers["Authorization"] != "Bearer "+s.token {
 		t.Errorf("got the client configuration %+v", server)
+	}
+	for _, name := range []string{"agent", "kim", "oper", "mori-agent", "hayashi"} {
+		token, err := os.ReadFile(filepath.Join(find(t, s.stdout.String(), `is in a file of (\S+),`), name))
+		if err != nil || strings.Count(string(token), ".") != 2 {
+			t.Errorf("%s: got %q, %v, want a token", name, token, err)
+		}
 	}
 	for _, role := range []string{"requester", "approver", "operator", "auditor", "admin"} {
 		link := s.links[role]

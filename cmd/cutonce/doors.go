@@ -183,6 +183,7 @@ var routes = []string{
 	mcpPath, metadataPath, metadataPath + "/{resource}",
 	"/v1/actions", "/v1/finds/{tool}", "/v1/actions/{action}/previews", "/v1/previews", "/v1/previews/{id}", "/v1/previews/{id}/why",
 	"/v1/previews/{id}/approval-request", "/v1/previews/{id}/decisions", "/v1/previews/{id}/apply", "/v1/previews/{id}/cancel",
+	"/v1/previews/{id}/undo",
 	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/healthz", "/readyz", "/openapi.yaml",
 	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/changes/{id}", "/changes/{id}/review",
 	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/probe", "/changes/{id}/resolution", "/assets/{name}",

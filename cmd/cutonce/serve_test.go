@@ -38,7 +38,7 @@ func production(t *testing.T) []string {
 	return []string{
 		"CUTONCE_DATABASE_URL=" + pgtest.URL(t), "CUTONCE_ALLOW_UNSAFE_DATABASE=development",
 		"CUTONCE_LISTEN=127.0.0.1:0", "CUTONCE_METRICS_LISTEN=off", "CUTONCE_PUBLIC_URL=https://cutonce.example",
-		"CUTONCE_ISSUER_URL=http://127.0.0.1:1/issuer", "CUTONCE_ISSUER_JWKS_URL=http://127.0.0.1:1/jwks", "CUTONCE_ISSUER_TENANT=t",
+		"CUTONCE_ISSUER_URL=http://127.0.0.1:1/issuer", "CUTONCE_ISSUER_JWKS_URL=http://127.0.0.1:1/jwks", "CUTONCE_ISSUER_TENANT=t", "CUTONCE_ISSUER_HUMAN_CLIENTS=console",
 		"CUTONCE_SECRET=" + testSecret, "CUTONCE_POLICY_DIR=" + rules,
 		"CUTONCE_ADS_URL=http://127.0.0.1:1", "CUTONCE_ADS_TOKEN_FILE=" + token, "CUTONCE_ADS_SYSTEM=ads.example/test",
 	}

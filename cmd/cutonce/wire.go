@@ -65,7 +65,7 @@ func build(ctx context.Context, b blueprint) (_ *service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.ActivatePolicy(ctx, rules.Version(), source); err != nil {
+	if err := s.activate(ctx, rules.Version(), source); err != nil {
 		return nil, err
 	}
 	b.log.Info("policy active", "version", rules.Version())
@@ -98,6 +98,19 @@ func (s *service) loadActions() (*policy.Policy, error) {
 		return nil, fmt.Errorf("the policy: %w", err)
 	}
 	return rules, nil
+}
+
+// activate puts the policy in force. In development, whoever edits the file decides.
+func (s *service) activate(ctx context.Context, version, source string) error {
+	if s.dev != nil || s.settings.PolicyAgain {
+		return s.store.ReinstatePolicy(ctx, version, source)
+	}
+	err := s.store.ActivatePolicy(ctx, version, source)
+	if errors.Is(err, store.ErrSuperseded) {
+		return fmt.Errorf("the policy %s… was in force before and another has superseded it: start with the current files, or set "+
+			"CUTONCE_POLICY_REINSTATE=true to put this one back in force", version[:12])
+	}
+	return err
 }
 
 // knownActions are those that this build can serve. A rule about one whose platform is not configured is no misspelling.

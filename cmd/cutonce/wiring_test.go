@@ -124,6 +124,7 @@ func configurationPage() string {
 		"export CUTONCE_PUBLIC_URL=https://cutonce.example                   # TLS ends in front of the service\n" +
 		"export CUTONCE_LISTEN=0.0.0.0:8780\n" +
 		"export CUTONCE_ISSUER_URL=https://issuer.example                    # its tokens name https://cutonce.example as audience\n" +
+		"export CUTONCE_ISSUER_HUMAN_CLIENTS=cutonce-console                 # people sign in through these clients; others are agents\n" +
 		"export CUTONCE_POLICY_DIR=/etc/cutonce/policies\n" +
 		"export CUTONCE_ADS_URL=https://ads.example/api\n" +
 		"export CUTONCE_ADS_TOKEN_FILE=/run/secrets/ads-token\n" +
@@ -134,7 +135,8 @@ func configurationPage() string {
 		"- *Probes.* `/healthz` says that the process runs, `/readyz` that the database answers.\n" +
 		"- *Stop.* SIGTERM drains: no new connections, requests and sends under way are finished, waits are answered as things stand. A second signal ends at once; " +
 		"what was being sent then reads as unknown and is settled by evidence. Give the supervisor more time than `CUTONCE_DRAIN`.\n" +
-		"- *Policy.* The policy that started last is active; a process that loaded another one refuses to apply until it is restarted.\n" +
+		"- *Policy.* A new policy is in force once a process starts with it; a process that loaded another one refuses to apply until it is restarted. " +
+		"A superseded policy is put back only with `CUTONCE_POLICY_REINSTATE=true`.\n" +
 		"- *Container.* The image holds the program alone and runs as 65532 without a shell; it needs neither capabilities nor a writable root file system: " +
 		"`docker run --read-only --cap-drop ALL …`. Set `CUTONCE_LISTEN=0.0.0.0:8780`. For a supervisor that can only run a program, " +
 		"`/cutonce health` asks `/healthz`, and `/cutonce health http://127.0.0.1:8780/readyz` the other. " +

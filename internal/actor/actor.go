@@ -85,16 +85,27 @@ func (a Actor) HumanName() string {
 	return a.Owner
 }
 
-// Involves reports whether this person is the caller, the human the caller acts for, or the caller's owner. Spelling is
-// compared case-insensitively because identity providers treat addresses so; a stricter reading would let a requester
-// approve under another capitalisation.
+// Involves reports whether this person is the caller, the human the caller acts for, or the caller's owner. See SamePerson for
+// how people are compared.
 func (a Actor) Involves(person string) bool {
 	for _, subject := range []string{a.Subject, a.For, a.Owner} {
-		if subject != "" && strings.EqualFold(PersonID(a.Issuer, subject), person) {
+		if subject != "" && SamePerson(PersonID(a.Issuer, subject), person) {
 			return true
 		}
 	}
 	return false
+}
+
+// SamePerson compares people where taking two for one is the safe mistake: who may not decide, and who has decided already.
+// The issuer does not count, because one person may be known to two of them (agents to one, people to another), and neither
+// does capitalisation, because identity providers treat addresses so.
+func SamePerson(a, b string) bool { return strings.EqualFold(subjectOf(a), subjectOf(b)) }
+
+func subjectOf(person string) string {
+	if _, subject, ok := strings.Cut(person, "#"); ok {
+		return subject
+	}
+	return person
 }
 
 // HasRole reports whether the caller holds one of the roles.

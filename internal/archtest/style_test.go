@@ -90,6 +90,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 var clocks = map[string]string{
 	"connector/connectortest/connectortest.go": "it is a test suite and measures a connector's deadline",
 	"internal/httpserve/body.go":               "a socket's deadline is on this process's clock",
+	"commit/reconcile.go":                      "a replay's deadline, as a send's",
 	"commit/send.go":                           "a send's deadline runs from the database's answer on this process's monotonic clock",
 }
 

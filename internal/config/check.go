@@ -26,6 +26,11 @@ func (s Settings) CheckServe() error {
 	p.target("CUTONCE_ADS", s.Ads)
 	p.target("CUTONCE_DEPLOYS", s.Deploys)
 	p.need("CUTONCE_ISSUER_URL", s.Issuer.URL, "whose tokens are accepted?")
+	for name, issuer := range map[string]Issuer{"ISSUER": s.Issuer, "ISSUER2": s.Issuer2, "ISSUER3": s.Issuer3} {
+		if issuer.URL != "" && len(issuer.HumanClients) == 0 {
+			p.add("CUTONCE_%s_HUMAN_CLIENTS: required: through which clients do people sign in? Every other client's tokens are an agent's or a service's", name)
+		}
+	}
 	if len(s.Secret) < MinSecret {
 		p.add("CUTONCE_SECRET (or _FILE): %d bytes or more are needed, got %d; make one with: openssl rand -hex 32", MinSecret, len(s.Secret))
 	}

@@ -108,18 +108,18 @@ func TestFilesAreReadOrRefused(t *testing.T) {
 
 func TestCheckServeListsEverything(t *testing.T) {
 	t.Parallel()
-	s := load(t, "CUTONCE_SECRET=short", "CUTONCE_CLOCK_LEASE=10s", "CUTONCE_METRICS_LISTEN=8781", "CUTONCE_DEPLOYS_URL=https://d.example", "CUTONCE_ALLOW_UNSAFE_DATABASE=yes")
+	s := load(t, "CUTONCE_SECRET=short", "CUTONCE_CLOCK_LEASE=10s", "CUTONCE_METRICS_LISTEN=8781", "CUTONCE_DEPLOYS_URL=https://d.example", "CUTONCE_ISSUER2_URL=https://i.example", "CUTONCE_ALLOW_UNSAFE_DATABASE=yes")
 	got := problems(t, s.CheckServe())
 	for _, want := range []string{
 		"CUTONCE_DATABASE_URL", "CUTONCE_POLICY_DIR", "CUTONCE_PUBLIC_URL", "CUTONCE_DEPLOYS_TOKEN", "CUTONCE_DEPLOYS_SYSTEM",
-		"CUTONCE_ISSUER_URL", "CUTONCE_SECRET", "CUTONCE_CLOCK_LEASE", "CUTONCE_METRICS_LISTEN", "CUTONCE_ALLOW_UNSAFE_DATABASE",
+		"CUTONCE_ISSUER_URL", "CUTONCE_ISSUER2_HUMAN_CLIENTS", "CUTONCE_SECRET", "CUTONCE_CLOCK_LEASE", "CUTONCE_METRICS_LISTEN", "CUTONCE_ALLOW_UNSAFE_DATABASE",
 	} {
 		if !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, want) }) {
 			t.Errorf("%s is not named in:\n%s", want, got.Error())
 		}
 	}
-	if len(got) != 10 {
-		t.Errorf("got %d problems, want 10:\n%s", len(got), got.Error())
+	if len(got) != 11 {
+		t.Errorf("got %d problems, want 11:\n%s", len(got), got.Error())
 	}
 }
 

@@ -191,11 +191,18 @@ func (f *Fault) Is(target error) bool {
 	return ok && code == f.Code
 }
 
-// From returns err's Fault, or the internal fault (with err kept for the log) if it is none.
+// From returns err's Fault, or the internal fault (with err kept for the log) if it is none. An error that says of itself that
+// it is passing, and that repeating the call is safe, becomes an internal fault that may be retried.
 func From(err error) *Fault {
 	var f *Fault
 	if errors.As(err, &f) {
 		return f
+	}
+	var p interface{ Passing() bool }
+	if errors.As(err, &p) && p.Passing() {
+		passing := New(Internal, nil).WithKey("fault.internal.passing").WithNext(NextRetryLater).After(2 * time.Second)
+		passing.Retryable = true
+		return passing.Because(err)
 	}
 	return New(Internal, nil).Because(err)
 }
