@@ -20,7 +20,7 @@ import (
 // behindALock runs do, in its own goroutine, behind a lock on the preview's row that is released after the deadline.
 func behindALock[T any](r *rig, id preview.ID, do func() T) T {
 	r.t.Helper()
-	r.shortly(id, 300*time.Millisecond)
+	r.shortly(id, time.Second) // long enough for a busy machine to get behind the lock first
 	release := r.hold(id)
 	done := make(chan T, 1)
 	go func() { done <- do() }()
