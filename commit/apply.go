@@ -53,6 +53,9 @@ type Observer interface {
 type Service struct {
 	Deps
 	running sync.WaitGroup
+	// probes are the probes under way; probing names their actions.
+	probes  sync.WaitGroup
+	probing sync.Map
 	// base is the context of sends: cancelled only when a drain runs out of time.
 	base context.Context
 	kill context.CancelFunc

@@ -107,6 +107,12 @@ type Key struct {
 	Item   int
 }
 
+// Due is an execution whose next probe is due.
+type Due struct {
+	Key
+	Action string
+}
+
 // Claim asks for the right to send.
 type Claim struct {
 	Key
@@ -185,8 +191,8 @@ type Store interface {
 	HolderOf(ctx context.Context, tenant, targetKey string) (holder *preview.ID, unknown bool, err error)
 	// MarkLapsed turns lapsed leases into unknown and lapsed deadlines into expired, at most limit of each.
 	MarkLapsed(ctx context.Context, limit int) (int, error)
-	// NextProbes lists unknown executions whose next probe is due.
-	NextProbes(ctx context.Context, limit int) ([]Key, error)
+	// NextProbes lists executions whose next probe is due, at most limit of each action.
+	NextProbes(ctx context.Context, limit int) ([]Due, error)
 	// BeginProbe makes a probe the current attempt of an unknown execution. An execution that was found not applied by a look-up
 	// or by an operator may be looked at again too, and keeps its attempt: only proof of the effect moves it. ok is false when another worker has it or it is
 	// settled. A replay puts off the moment from which "absent" proves something, to settleFor after holdFor.

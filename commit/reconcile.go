@@ -37,7 +37,10 @@ func (r Reconciler) Run(ctx context.Context) error {
 	}
 	var loops sync.WaitGroup
 	loops.Go(func() { r.loop(ctx, every, r.Service.markLapsed) })
-	loops.Go(func() { r.loop(ctx, every, r.Service.probeDue) })
+	loops.Go(func() {
+		r.loop(ctx, every, func(ctx context.Context) error { _, err := r.Service.startProbes(ctx); return err })
+		r.Service.probes.Wait()
+	})
 	loops.Wait()
 	return nil
 }
@@ -77,12 +80,52 @@ func (s *Service) markLapsed(ctx context.Context) error {
 	}
 }
 
-// probeDue makes the probes that are due, a few at a time: each is bounded by the send deadline.
+// probeDue makes the probes that are due and waits for them.
 func (s *Service) probeDue(ctx context.Context) error {
-	keys, err := s.Store.NextProbes(ctx, sweepBatch)
+	wait, err := s.startProbes(ctx)
 	if err != nil {
-		return fmt.Errorf("listing due probes: %w", err)
+		return err
 	}
+	return wait()
+}
+
+// startProbes starts the probes that are due: of each action a few at a time, and none of an action whose last ones are still
+// under way, so that a target that does not answer holds up its own probes and nobody else's.
+func (s *Service) startProbes(ctx context.Context) (wait func() error, err error) {
+	due, err := s.Store.NextProbes(ctx, sweepBatch)
+	if err != nil {
+		return nil, fmt.Errorf("listing due probes: %w", err)
+	}
+	lanes := map[string][]Key{}
+	for _, d := range due {
+		lanes[d.Action] = append(lanes[d.Action], d.Key)
+	}
+	results := make(chan error, len(lanes))
+	for action, keys := range lanes {
+		if _, busy := s.probing.LoadOrStore(action, true); busy {
+			results <- nil
+			continue
+		}
+		s.probes.Go(func() {
+			defer s.probing.Delete(action)
+			err := s.probeAll(ctx, keys)
+			if err != nil && ctx.Err() == nil {
+				s.Log.WarnContext(ctx, "probes failed; the next sweep tries again", "action", action, "error", err)
+			}
+			results <- err
+		})
+	}
+	return func() error {
+		var failed []error
+		for range lanes {
+			failed = append(failed, <-results)
+		}
+		return errors.Join(failed...)
+	}, nil
+}
+
+// probeAll makes the probes of one action. Each is bounded by the send deadline.
+func (s *Service) probeAll(ctx context.Context, keys []Key) error {
 	failed := make([]error, len(keys))
 	places := make(chan struct{}, probesAtOnce)
 	var probes sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cutonce/cutonce/audit"
 	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/preview"
 )
 
@@ -62,9 +63,13 @@ func (r *rig) verifyEffects(ctx context.Context, id preview.ID) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.target.mu.Lock()
-	n := r.target.effects[commit.IdempotencyKey(secret, tenant, id, 0)]
-	r.target.mu.Unlock()
+	n := 0
+	for _, target := range append([]connector.Connector{r.target}, r.others...) {
+		l := target.(*ledger)
+		l.mu.Lock()
+		n += l.effects[commit.IdempotencyKey(secret, tenant, id, 0)]
+		l.mu.Unlock()
+	}
 	stated := len(c.Executions) > 0 && c.Executions[0].Evidence == commit.ByStatement
 	switch {
 	case n > 1:

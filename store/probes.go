@@ -65,24 +65,29 @@ func (s *Store) MarkLapsed(ctx context.Context, limit int) (int, error) {
 	return total, nil
 }
 
+// sqlNextProbes takes a share of each action's, so that a target with a thousand open outcomes does not hide another's one.
 const sqlNextProbes = `
-select tenant_id, preview_id, item from executions
-where state in ('unknown', 'not_applied') and next_probe_at <= clock_timestamp() and (probe_until is null or probe_until <= clock_timestamp())
-order by next_probe_at limit @limit`
+select tenant_id, preview_id, item, action from (
+  select e.tenant_id, e.preview_id, e.item, p.action, e.next_probe_at,
+    row_number() over (partition by p.action order by e.next_probe_at) as place
+  from executions e join previews p on p.id = e.preview_id
+  where e.state in ('unknown', 'not_applied') and e.next_probe_at <= clock_timestamp()
+    and (e.probe_until is null or e.probe_until <= clock_timestamp())
+) due where place <= @limit order by next_probe_at`
 
 // NextProbes lists due probes. See commit.Store.
-func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Key, error) {
-	keys, err := collect(ctx, s.pool, sqlNextProbes, pgx.NamedArgs{"limit": limit}, func(r pgx.CollectableRow) (commit.Key, error) {
-		var k commit.Key
+func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Due, error) {
+	due, err := collect(ctx, s.pool, sqlNextProbes, pgx.NamedArgs{"limit": limit}, func(r pgx.CollectableRow) (commit.Due, error) {
+		var d commit.Due
 		var id uuid.UUID
-		err := r.Scan(&k.Tenant, &id, &k.Item)
-		k.ID = preview.ID(id)
-		return k, err
+		err := r.Scan(&d.Tenant, &id, &d.Item, &d.Action)
+		d.ID = preview.ID(id)
+		return d, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing due probes: %w", err)
 	}
-	return keys, nil
+	return due, nil
 }
 
 // sqlBeginProbe makes the probe the current attempt, which fences off the sender before it: a sender that wakes up later

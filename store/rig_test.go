@@ -39,6 +39,7 @@ type ledger struct {
 	read    func(connector.Reading) (connector.Reading, error)
 	deny    string
 	able    connector.Capabilities
+	suffix  string
 }
 
 func newLedger() *ledger {
@@ -50,9 +51,13 @@ func newLedger() *ledger {
 
 var _ connector.Connector = (*ledger)(nil)
 
+// system and action tell ledgers apart where a test has several.
+func (l *ledger) system() string { return "ledger" + l.suffix }
+func (l *ledger) action() string { return "text_change" + l.suffix }
+
 func (l *ledger) Describe() connector.Description {
-	return connector.Description{System: "ledger", Able: l.able, Actions: []connector.Action{{
-		Name: "text_change", Version: 1, Scopes: []string{"ledger:write"}, ReadScopes: []string{"ledger:read"},
+	return connector.Description{System: l.system(), Able: l.able, Actions: []connector.Action{{
+		Name: l.action(), Version: 1, Scopes: []string{"ledger:write"}, ReadScopes: []string{"ledger:read"},
 		Input: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["id","text"],
 			"properties":{"id":{"type":"string","minLength":1},"text":{"type":"string"}}}`),
 	}}}
@@ -81,7 +86,7 @@ func (l *ledger) now(id string) connector.Reading {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return connector.Reading{
-		Target:  connector.Target{System: "ledger", Kind: "text", ID: id, Name: "Text " + id},
+		Target:  connector.Target{System: l.system(), Kind: "text", ID: id, Name: "Text " + id},
 		Version: fmt.Sprintf("v%d", l.versions[id]), Values: map[string]connector.Value{"text": connector.Text(l.texts[id])},
 	}
 }
@@ -220,6 +225,7 @@ type rig struct {
 	direct *store.Store
 	pool   *pgxpool.Pool
 	target *ledger
+	others []connector.Connector
 	rules  *ruler
 	clocks connector.Clocks
 	// forged is set by tests that break chains themselves.
@@ -310,7 +316,7 @@ func openPool(t testing.TB, url string, conns int32) *store.Store {
 
 func services(t testing.TB, r *rig, s *store.Store) (*preview.Service, *approvals.Service, *commit.Service) {
 	t.Helper()
-	registry, err := connector.NewRegistry(r.target)
+	registry, err := connector.NewRegistry(append([]connector.Connector{r.target}, r.others...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,5 +193,50 @@ func TestFourEyesAcrossIssuers(t *testing.T) {
 		p.ID.UUID(), p.Digest[:])
 	if err == nil {
 		t.Error("Postgres let the requester decide under another issuer")
+	}
+}
+
+// A target that does not answer its look-ups holds up its own, and nobody else's.
+func TestOneSilentTargetDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	other := newLedger()
+	other.suffix = "_other"
+	r := newRig(t, func(r *rig) { r.others = []connector.Connector{other} })
+	silent(r)
+	if _, err := r.apply(r.prepare("a", "new")); err != nil {
+		t.Fatal(err)
+	}
+	asked, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.target.mu.Lock()
+	r.target.lookup = func(connector.Call) (connector.Finding, error) {
+		once.Do(func() { close(asked) })
+		<-release
+		return connector.Finding{}, context.DeadlineExceeded
+	}
+	r.target.mu.Unlock()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- commit.Reconciler{Service: r.commits, Every: 10 * time.Millisecond}.Run(ctx) }()
+	<-asked // from here on, the first target's look-up hangs
+
+	other.execute = func(_ context.Context, _ connector.Plan, _ connector.Call, do func() error) (connector.Receipt, error) {
+		return connector.Receipt{}, errors.Join(do(), context.DeadlineExceeded)
+	}
+	p, err := r.previews.Prepare(t.Context(), agent("bot"), preview.Request{Action: other.action(), Input: input("b", "new")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := r.commits.Apply(t.Context(), agent("bot"), other.action(), p.Preview.ID, 10*time.Second)
+	for deadline := time.Now().Add(10 * time.Second); err == nil && c.Status == commit.StatusUnknown && time.Now().Before(deadline); {
+		c, err = r.commits.Status(t.Context(), agent("bot"), p.Preview.ID, time.Second, false)
+	}
+	if err != nil || c.Status != commit.StatusApplied {
+		t.Errorf("got %s, %v, want the other target's outcome found meanwhile", c.Status, err)
+	}
+	close(release)
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the reconciler: %v", err)
 	}
 }
