@@ -17,8 +17,8 @@ const minForOneEdit = 6
 // with one name are the worst case. The rules, any of which suffices:
 //
 //  1. Same skeleton: equal after removing hidden characters, NFKC (full-width forms, half-width kana, ligatures),
-//     case folding, making every run of separators one, and replacing look-alikes (Cyrillic о, Greek ο, digit 0 and
-//     Latin o; 1, l and I; rn and m; へ and ヘ; カ and 力).
+//     case folding, dropping accents, making every run of separators one, and replacing look-alikes (Cyrillic о,
+//     Greek ο, digit 0 and Latin o; 1, l and I; rn and m; へ and ヘ; カ and 力).
 //  2. One is the other with more after a separator: 秋の特価_検索 and 秋の特価_検索_再訪問.
 //  3. They differ only in digits: "Sale 9" and "Sale 10", 第1弾 and 第2弾.
 //  4. One character changed, added, dropped, or two neighbours swapped, where the longer skeleton has at least 6.
@@ -45,8 +45,26 @@ func plain(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, ""))
-	s = norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
+	s = withoutAccents(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s))))
 	return strings.Join(strings.FieldsFunc(s, isSeparator), string(separator))
+}
+
+// withoutAccents drops the accents of Latin, Greek and Cyrillic letters, which a reader in a hurry does not weigh. The marks of
+// other scripts make other letters (か and が) and stay.
+func withoutAccents(s string) string {
+	var b strings.Builder
+	base := rune(0)
+	for _, r := range norm.NFD.String(s) {
+		mark := unicode.Is(unicode.Mn, r)
+		if mark && unicode.In(base, unicode.Latin, unicode.Greek, unicode.Cyrillic) {
+			continue
+		}
+		if !mark {
+			base = r
+		}
+		b.WriteRune(r)
+	}
+	return norm.NFC.String(b.String())
 }
 
 // isSeparator takes spaces, dashes, brackets and other punctuation as one; + and % are symbols and stay.
@@ -108,6 +126,8 @@ var lookAlikes = strings.NewReplacer(
 	// Greek (upper-case twins Α Β Ε Ζ Η Ι Κ Μ Ν Ο Ρ Τ Υ Χ included)
 	"α", "a", "β", "b", "γ", "y", "ε", "e", "ζ", "z", "η", "h", "ι", "l", "κ", "k", "μ", "m", "ν", "v", "ο", "o",
 	"ρ", "p", "τ", "t", "υ", "y", "χ", "x", "ω", "w", "ϲ", "c", "ϳ", "j",
+	// Armenian
+	"օ", "o", "ք", "q", "ո", "n", "ս", "u", "հ", "h", "ց", "g", "ա", "w",
 	// kana that are the same in both syllabaries
 	"へ", "ヘ", "べ", "ベ", "ぺ", "ペ", "り", "リ",
 	// katakana and kanji
