@@ -31,7 +31,7 @@ func Quorum(needs policy.Requirement, votes []preview.Vote) Verdict {
 	}
 	seats := expand(needs)
 	holder := seat(seats, yes)
-	missing := missingSeats(needs, seats, holder)
+	missing := missingSeats(needs, holder)
 	return Verdict{Met: len(missing) == 0, Missing: missing, Approved: len(yes)}
 }
 
@@ -77,7 +77,7 @@ func intersects(a, b []string) bool {
 	return slices.ContainsFunc(a, func(g string) bool { return slices.Contains(b, g) })
 }
 
-func missingSeats(needs policy.Requirement, seats [][]string, holder []int) policy.Requirement {
+func missingSeats(needs policy.Requirement, holder []int) policy.Requirement {
 	var missing policy.Requirement
 	i := 0
 	for _, s := range needs {

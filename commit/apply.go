@@ -31,8 +31,6 @@ type Deps struct {
 	// Secret is the deployment's secret under the idempotency keys. It must never change while previews are alive.
 	Secret []byte
 	Clocks connector.Clocks
-	// ApplyWait is how long apply waits for the outcome before it answers "applying".
-	ApplyWait time.Duration
 	// SendMargin is what must be left of a lease beyond the send deadline; zero means a second.
 	SendMargin time.Duration
 	Log        *slog.Logger

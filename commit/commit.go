@@ -150,8 +150,6 @@ type Result struct {
 	Reason   string
 	// Why is the sentence for the caller of a send that never left, a key of the catalogue; empty for the general one.
 	Why string
-	// Version is the target's version after the effect, if known.
-	Version string
 	// RetryIn schedules the next probe of an outcome that stays unknown; HandOver flags it for operators.
 	RetryIn  time.Duration
 	HandOver bool
@@ -194,8 +192,9 @@ type Store interface {
 	// NextProbes lists executions whose next probe is due, at most limit of each action.
 	NextProbes(ctx context.Context, limit int) ([]Due, error)
 	// BeginProbe makes a probe the current attempt of an unknown execution. An execution that was found not applied by a look-up
-	// or by an operator may be looked at again too, and keeps its attempt: only proof of the effect moves it. ok is false when another worker has it or it is
-	// settled. A replay puts off the moment from which "absent" proves something, to settleFor after holdFor.
+	// or by an operator may be looked at again too, and keeps its attempt: only proof of the effect moves it. ok is false when
+	// another worker has it or it is settled. A replay puts off the moment from which "absent" proves something, to settleFor
+	// after holdFor.
 	BeginProbe(ctx context.Context, k Key, attempt uuid.UUID, kind AttemptKind, holdFor, settleFor time.Duration) (ok bool, err error)
 	// Resolve records an operator's statement. moved is false if the state did not allow it.
 	Resolve(ctx context.Context, r Resolution) (moved bool, err error)

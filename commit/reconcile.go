@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/cutonce/cutonce/connector"
 )
@@ -161,7 +162,7 @@ func (s *Service) probe(ctx context.Context, k Key) error {
 	}
 	clocks := s.clocks(action)
 	kind := s.probeKind(c, e, action, epochs)
-	attempt := newAttemptID()
+	attempt := uuid.New()
 	ok, err = s.Store.BeginProbe(ctx, k, attempt, kind, clocks.SendFor+s.SendMargin, clocks.SettleFor)
 	if err != nil || !ok {
 		return err
@@ -171,7 +172,7 @@ func (s *Service) probe(ctx context.Context, k Key) error {
 	if kind == Replay {
 		r = s.replay(ctx, c, k, action, clocks, r)
 	} else {
-		r = s.lookup(ctx, c, e, k, action, clocks, r)
+		r = s.lookup(ctx, c, k, action, clocks, r)
 	}
 	r = s.schedule(c, e, r)
 	s.record(ctx, r)
@@ -201,11 +202,13 @@ func (s *Service) probeKind(c Change, e Execution, a connector.Registered, epoch
 }
 
 func (s *Service) lookup(
-	ctx context.Context, c Change, e Execution, k Key, a connector.Registered, clocks connector.Clocks, r Result,
+	ctx context.Context, c Change, k Key, a connector.Registered, clocks connector.Clocks, r Result,
 ) Result {
 	ctx, cancel := context.WithTimeout(ctx, clocks.SendFor)
 	defer cancel()
-	finding, err := s.guardedLookup(ctx, a, c, k)
+	finding, err := contained(s, func() (connector.Finding, error) {
+		return a.Connector.Lookup(ctx, c.Preview.Plan, s.call(c, k.Item))
+	})
 	r.Found, r.Evidence = finding.Found, finding.Evidence
 	switch {
 	case err != nil:
@@ -218,16 +221,6 @@ func (s *Service) lookup(
 		r.Evidence = merged(r.Evidence, map[string]any{"columns": Columns(c.Preview.Plan, finding.Now)})
 	}
 	return r
-}
-
-func (s *Service) guardedLookup(ctx context.Context, a connector.Registered, c Change, k Key) (f connector.Finding, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			s.Log.Error("a connector panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			err = errors.New("the connector panicked")
-		}
-	}()
-	return a.Connector.Lookup(ctx, c.Preview.Plan, s.call(c, k.Item))
 }
 
 // replay says the same thing again under the same key. Only a confirmed effect settles anything: a refusal may be the
@@ -254,9 +247,11 @@ func (s *Service) replay(
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	receipt, err := s.guarded(func() (connector.Receipt, error) { return a.Connector.Execute(ctx, c.Preview.Plan, s.call(c, k.Item)) })
+	receipt, err := contained(s, func() (connector.Receipt, error) {
+		return a.Connector.Execute(ctx, c.Preview.Plan, s.call(c, k.Item))
+	})
 	if err == nil {
-		r.Found, r.Evidence, r.Version = connector.EffectFound, receipt.Evidence, receipt.Version
+		r.Found, r.Evidence = connector.EffectFound, receipt.Evidence
 		return r
 	}
 	r.Evidence = map[string]any{"replay": string(connector.Classify(err))}

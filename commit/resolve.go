@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
@@ -188,5 +186,3 @@ func execution(c Change, item int) (Execution, error) {
 }
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
-
-func newAttemptID() uuid.UUID { return uuid.New() }

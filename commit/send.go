@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
 )
@@ -47,11 +48,11 @@ func (s *Service) sendAndWait(
 	return fresh, nil
 }
 
-// contain keeps a defect of ours from ending the process and every other send with it. The execution reads as unknown once its
-// lease has lapsed.
+// contain keeps a defect of ours in a send or a probe from ending the process, and every other send with it. The execution of
+// such a send reads as unknown once its lease has lapsed.
 func (s *Service) contain(k Key) {
 	if v := recover(); v != nil {
-		s.Log.Error("a send panicked", "preview_id", k.ID.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		s.Log.Error("a send or a probe panicked", "preview_id", k.ID.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 	}
 }
 
@@ -132,7 +133,7 @@ func (s *Service) execute(ctx context.Context, c Change, cl Claim, action connec
 		return r.because(shortLease).notSent("the time to send was over", nil)
 	}
 	started := time.Now()
-	receipt, err := s.guarded(func() (connector.Receipt, error) {
+	receipt, err := contained(s, func() (connector.Receipt, error) {
 		return action.Connector.Execute(ctx, c.Preview.Plan, s.call(c, cl.Item))
 	})
 	s.Observe.Sent(action.Name, connector.Classify(err), time.Since(started))
@@ -140,27 +141,21 @@ func (s *Service) execute(ctx context.Context, c Change, cl Claim, action connec
 	return r.of(c.Preview.Plan, receipt, err)
 }
 
-// guarded contains a connector's panic. After Execute has begun, a panic proves nothing.
-func (s *Service) guarded(f func() (connector.Receipt, error)) (receipt connector.Receipt, err error) {
+// contained calls a connector and turns its panic into an error. After Execute has begun, a panic proves nothing.
+func contained[T any](s *Service, call func() (T, error)) (out T, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.Log.Error("a connector panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			err = errors.New("the connector panicked")
 		}
 	}()
-	return f()
+	return call()
 }
 
-func (s *Service) read(ctx context.Context, a connector.Registered, t connector.Target, within time.Duration) (reading connector.Reading, err error) {
+func (s *Service) read(ctx context.Context, a connector.Registered, t connector.Target, within time.Duration) (connector.Reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	defer func() {
-		if v := recover(); v != nil {
-			s.Log.Error("a connector panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			err = errors.New("the connector panicked")
-		}
-	}()
-	return a.Connector.Read(ctx, t)
+	return contained(s, func() (connector.Reading, error) { return a.Connector.Read(ctx, t) })
 }
 
 // moved compares versions, or the shown fields where the target has no version.
@@ -180,7 +175,7 @@ func moved(p connector.Plan, now connector.Reading) bool {
 func (s *Service) call(c Change, item int) connector.Call {
 	p := c.Preview
 	call := connector.Call{Key: IdempotencyKey(s.Secret, p.Tenant, p.ID, item), OnBehalfOf: p.Requester.HumanName(), PreviewID: p.ID.String()}
-	if p.Requester.Kind != "human" {
+	if p.Requester.Kind != actor.Human {
 		call.Agent = p.Requester.Subject
 	}
 	for _, v := range p.Votes {
@@ -254,7 +249,7 @@ func (r Result) of(p connector.Plan, receipt connector.Receipt, err error) Resul
 	var drifted *connector.DriftedError
 	switch {
 	case err == nil:
-		r.Evidence, r.Version = receipt.Evidence, receipt.Version
+		r.Evidence = receipt.Evidence
 	case errors.As(err, &refused):
 		r.Reason, r.Evidence = refused.Reason, map[string]any{"status": refused.Status}
 	case errors.As(err, &drifted):

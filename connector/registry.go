@@ -12,7 +12,6 @@ import (
 type Registry struct {
 	actions map[string]Registered
 	finds   map[string]Finder
-	systems map[string]Connector
 	texts   []fs.FS
 }
 
@@ -37,7 +36,7 @@ var reserved = []string{"approval_request", "change_status", "change_cancel", "c
 
 // NewRegistry checks names and schemas for collisions. It does not call any target.
 func NewRegistry(connectors ...Connector) (*Registry, error) {
-	r := &Registry{actions: map[string]Registered{}, finds: map[string]Finder{}, systems: map[string]Connector{}}
+	r := &Registry{actions: map[string]Registered{}, finds: map[string]Finder{}}
 	for _, c := range connectors {
 		if err := r.add(c, c.Describe()); err != nil {
 			return nil, err
@@ -50,7 +49,6 @@ func (r *Registry) add(c Connector, d Description) error {
 	if d.System == "" {
 		return fmt.Errorf("a connector describes no system")
 	}
-	r.systems[d.System] = c
 	if d.Texts != nil {
 		r.texts = append(r.texts, d.Texts)
 	}

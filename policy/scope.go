@@ -62,8 +62,9 @@ func (s *scope) currency() string {
 	return string(found)
 }
 
-// field finds the change of a field. Two changes of one field say nothing certain, so they count as none.
-func (s *scope) field(name string) (connector.Change, bool) {
+// field finds the change of a field, the zero Change if there is none. Two changes of one field say nothing certain, so they
+// count as none.
+func (s *scope) field(name string) connector.Change {
 	var found connector.Change
 	times := 0
 	for _, c := range s.facts.Plan.Changes {
@@ -72,9 +73,9 @@ func (s *scope) field(name string) (connector.Change, bool) {
 		}
 	}
 	if times != 1 {
-		return connector.Change{}, false
+		return connector.Change{}
 	}
-	return found, true
+	return found
 }
 
 // cell is one value that a rule can look at: a field before or after, or a figure of the impact.
@@ -88,12 +89,12 @@ type cell struct {
 func (c cell) known() bool { return c.amount != nil || c.text != nil || c.count != nil }
 
 func (s *scope) before(name string) cell {
-	change, _ := s.field(name)
+	change := s.field(name)
 	return cell{path: "before." + name, amount: change.Before.Amount, text: change.Before.Text}
 }
 
 func (s *scope) after(name string) cell {
-	change, _ := s.field(name)
+	change := s.field(name)
 	return cell{path: "after." + name, amount: change.After.Amount, text: change.After.Text}
 }
 
@@ -113,7 +114,7 @@ func (s *scope) figure(name string) cell {
 
 // change is the exact relative change of an amount. From zero, from less than zero, or between currencies there is none.
 func (s *scope) change(name string) (money.Ratio, error) {
-	change, _ := s.field(name)
+	change := s.field(name)
 	if change.Before.Amount == nil || change.After.Amount == nil {
 		return money.Ratio{}, missing{"change." + name}
 	}

@@ -76,7 +76,7 @@ func (s *Service) prepareNew(
 	if open != nil && r.Key == "" && unmoved(*open, content) {
 		return Prepared{Preview: *open, Replayed: true}, nil
 	}
-	n, err := s.compose(who, r, action, content, q)
+	n, err := s.compose(who, action, content, q)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -164,7 +164,7 @@ func (s *Service) unavailable(ctx context.Context, tool string, err error) error
 	return fault.New(fault.TargetUnavailable, nil).Because(err)
 }
 
-func (s *Service) compose(who actor.Actor, r Request, action connector.Registered, content Content, q ReplayQuery) (New, error) {
+func (s *Service) compose(who actor.Actor, action connector.Registered, content Content, q ReplayQuery) (New, error) {
 	ruling := s.Policy.Evaluate(policy.Facts{
 		Action: action.Name, Input: content.Input, Plan: content.Plan, Impact: content.Impact, Requester: who,
 	})

@@ -102,7 +102,7 @@ func (s *service) loadActions() (*policy.Policy, error) {
 
 // activate puts the policy in force. In development, whoever edits the file decides.
 func (s *service) activate(ctx context.Context, version, source string) error {
-	if s.dev != nil || s.settings.PolicyAgain {
+	if s.dev != nil || s.settings.PolicyReinstate {
 		return s.store.ReinstatePolicy(ctx, version, source)
 	}
 	err := s.store.ActivatePolicy(ctx, version, source)
@@ -182,8 +182,8 @@ func (s *service) makeServices(rules *policy.Policy) error {
 	})
 	s.commits = commit.NewService(commit.Deps{
 		Store: s.store, Actions: s.actions, Recheck: s.approvals, PolicyVersion: rules.Version(), Secret: []byte(s.settings.Secret),
-		Clocks: clocks, ApplyWait: s.settings.Clock.ApplyWait, SendMargin: s.settings.Clock.SendMargin,
-		ProbeBase: s.settings.Clock.ProbeBase, Log: s.log, Observe: observer{s.metrics},
+		Clocks: clocks, SendMargin: s.settings.Clock.SendMargin, ProbeBase: s.settings.Clock.ProbeBase, Log: s.log,
+		Observe: observer{s.metrics},
 	})
 	return nil
 }

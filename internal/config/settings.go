@@ -44,10 +44,10 @@ type Settings struct {
 	DrainFor      time.Duration `env:"DRAIN" default:"25s" doc:"How long a stop waits for requests and sends under way. What is cut off reads as unknown and is settled by evidence. Keep it longer than CUTONCE_CLOCK_SEND and shorter than what your supervisor allows."`
 	LogLevel      slog.Level    `env:"LOG_LEVEL" default:"INFO" doc:"DEBUG, INFO, WARN or ERROR. Logs are JSON lines on stderr."`
 
-	Secret      Secret `env:"SECRET" doc:"The deployment's secret, 32 bytes or more (openssl rand -hex 32), the same on every replica. Idempotency keys are made from it: changing it while changes are open blinds look-ups. Required by serve, or its _FILE."`
-	SecretFile  string `env:"SECRET_FILE" doc:"A file that holds the secret instead."`
-	PolicyDir   string `env:"POLICY_DIR" doc:"A folder of policy files (*.yaml). Required by serve; cutonce dev brings an example."`
-	PolicyAgain bool   `env:"POLICY_REINSTATE" default:"false" doc:"Put a policy back in force that another has superseded. Without it serve refuses to start with one, so that a replica that comes back with old files does not loosen the rules."`
+	Secret          Secret `env:"SECRET" doc:"The deployment's secret, 32 bytes or more (openssl rand -hex 32), the same on every replica. Idempotency keys are made from it: changing it while changes are open blinds look-ups. Required by serve, or its _FILE."`
+	SecretFile      string `env:"SECRET_FILE" doc:"A file that holds the secret instead."`
+	PolicyDir       string `env:"POLICY_DIR" doc:"A folder of policy files (*.yaml). Required by serve; cutonce dev brings an example."`
+	PolicyReinstate bool   `env:"POLICY_REINSTATE" default:"false" doc:"Put a policy back in force that another has superseded. Without it serve refuses to start with one, so that a replica that comes back with old files does not loosen the rules."`
 
 	MCPOrigins []string `env:"MCP_ALLOWED_ORIGINS" doc:"Origins such as https://app.example from which browsers may call /mcp, separated by commas. Clients that are no browsers need none."`
 	MCPListing string   `env:"MCP_LISTING" default:"grantable" doc:"Which tools an agent is shown: grantable (what a step-up could reach) or granted (what its token allows now). The check at every call is the same."`
