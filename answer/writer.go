@@ -51,7 +51,7 @@ func (w Writer) Of(op Op, c commit.Change, replayed bool, err error) Body {
 	change := w.Change(c)
 	b.Change = &change
 	b.NextTool, b.NextArguments = toolFor(fault.Next(b.Next), op, c)
-	return w.withReason(b, c)
+	return w.withColumns(b)
 }
 
 // change writes the answer where the call was heard: it may still be an error by the status it met.
@@ -73,7 +73,7 @@ func (w Writer) change(op Op, c commit.Change, replayed bool) Body {
 		b.Message = w.prepared(c)
 	}
 	b.NextTool, b.NextArguments = toolFor(fault.Next(b.Next), op, c)
-	return w.withReason(b, c)
+	return w.withColumns(b)
 }
 
 // prepared is the sentence of a fresh preview: what it would do, and what is needed.
@@ -178,8 +178,8 @@ func (w Writer) Fault(err error) Body {
 	return b
 }
 
-// withReason adds the words of the person who ended the change.
-func (w Writer) withReason(b Body, c commit.Change) Body {
+// withColumns puts what moved at the target where machines look for it: errors.md promises data.columns beside drifted.
+func (w Writer) withColumns(b Body) Body {
 	if b.Change != nil && b.Change.Outcome != nil && len(b.Change.Outcome.Columns) > 0 && b.Data == nil && b.Code != "" {
 		b.Data = map[string]any{"columns": b.Change.Outcome.Columns}
 	}

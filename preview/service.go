@@ -170,8 +170,8 @@ func Owns(who actor.Actor, p Preview) bool {
 	return who.ID() == p.Requester.ID() || who.Kind == actor.Human && person != "" && person == p.Requester.Person()
 }
 
-// MayRead reports whether the caller may see p at all: its owner, or a person with a role that reviews changes. Other
-// agents of the tenant get the same answer as for an unknown ID.
+// MayRead reports whether the caller may see p at all: its owner, or a person with a role that reviews changes or in a group
+// that its ruling asks for. Everybody else gets the same answer as for an unknown ID.
 func MayRead(who actor.Actor, p Preview) bool {
 	if Owns(who, p) {
 		return true
