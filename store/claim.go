@@ -177,6 +177,3 @@ func (s *Store) CheckLease(ctx context.Context, k commit.Key, attempt uuid.UUID,
 	}
 	return check, nil
 }
-
-const sqlHolder = `
-select preview_id, state = 'unknown' or lease_until <= clock_timestamp() from executions where target_key = @target and tenant_id = @tenant and state in ('applying', 'unknown')`

@@ -1,8 +1,8 @@
 // Package store keeps previews, approvals and executions in Postgres.
 //
-// Every method is one transaction and, but for the documented reads, one round trip. It decides nothing: each statement
-// carries its guard, locks first and compares after, with the database's own clock. Lost races come back as the port's
-// sentinel errors, broken connections as errors of their own. Start at claim.go and record.go.
+// Every change of state is one transaction in one round trip. The package decides nothing: each statement carries its guard,
+// locks first and compares after, with the database's own clock, and ends in time (bounded.go). Lost races come back as the
+// port's sentinel errors, broken connections as errors of their own. Start at claim.go and record.go.
 package store
 
 import (
@@ -168,5 +168,3 @@ func again(ctx context.Context, f func() error) error {
 	}
 	return err
 }
-
-func isNotFound(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -178,13 +179,16 @@ func (s *Store) Resolve(ctx context.Context, r commit.Resolution) (bool, error) 
 	})
 }
 
+const sqlHolder = `
+select preview_id, state = 'unknown' or lease_until <= clock_timestamp() from executions where target_key = @target and tenant_id = @tenant and state in ('applying', 'unknown')`
+
 // HolderOf names the change of this tenant that holds a target. See commit.Store.
 func (s *Store) HolderOf(ctx context.Context, tenant, target string) (*preview.ID, bool, error) {
 	var id uuid.UUID
 	var unknown bool
 	err := s.pool.read(ctx, sqlHolder, pgx.NamedArgs{"target": target, "tenant": tenant}, &id, &unknown)
 	switch {
-	case isNotFound(err):
+	case errors.Is(err, pgx.ErrNoRows):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, fmt.Errorf("naming the holder of a target: %w", err)
