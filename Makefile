@@ -29,7 +29,7 @@ help: ## Explain every target
 	@grep -hE '^[a-z/]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z/]+):[^#]*## *(.*)/  make \1\t\2/' | expand -t 26
 
 .PHONY: run
-run: build ## Build, then run everything on this machine: Postgres, a simulated ad platform, the service (ARGS="--listen …")
+run: build ## Build, then run everything on this machine: Postgres, simulated platforms, the service (ARGS="--listen …")
 	@exec bin/cutonce dev $(ARGS)
 
 .PHONY: demo

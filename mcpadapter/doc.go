@@ -11,9 +11,9 @@
 // services behind the ports. A caller who hangs up cancels their waiting, never an execution.
 //
 // The SDK allocates about half a megabyte per call (its decoders buffer 32 KiB, several times), nearly all of it garbage at
-// once. A process that serves this handler should run with GOGC=400 and a GOMEMLIMIT of its memory less a tenth: measured,
-// that halves the CPU per call. Serve it with WriteTimeout 0, because change_status may be held for fifty seconds, and
-// without compression or buffering in front: answers are event streams.
+// once. A process that serves this handler should collect less often (GOGC=400 halves the CPU per call) and have a GOMEMLIMIT;
+// the command sets both. Serve it with WriteTimeout 0, because change_status may be held for fifty seconds, and without
+// compression or buffering in front: answers are event streams.
 //
 // Start at New; door.go is what happens before the SDK sees a request, call.go is what happens around each tool.
 package mcpadapter

@@ -116,7 +116,7 @@ func configurationPage() string {
 		"`cutonce serve` is configured by environment variables, and by policy files in the folder that one of them names. " +
 		"A variable that begins with `CUTONCE_` and is not below refuses the start and is named; all problems are listed at once. " +
 		"The effective settings are logged at the start, without secrets. `cutonce serve --help` prints the same list.\n\n" +
-		"`cutonce dev` brings its own database, secret, issuer and ad platform; the listeners, the clocks, the policy folder, the pool " +
+		"`cutonce dev` brings its own database, secret, issuer and platforms; the listeners, the clocks, the policy folder, the pool " +
 		"and the log level can be set for it too, and its flags stand above them.\n\n" +
 		"## A minimal production configuration\n\n```sh\n" +
 		"export CUTONCE_DATABASE_URL_FILE=/run/secrets/cutonce-database-url  # an empty Postgres database of its own\n" +
