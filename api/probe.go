@@ -2,7 +2,7 @@ package api
 
 import "github.com/cutonce/cutonce/answer"
 
-// probe looks at the target now, for an operator who settles an unknown outcome.
+// probe looks at the target now, for an operator: at an unknown outcome, or again at what was called not applied.
 func (c *call) probe() error {
 	id, err := c.previewID()
 	if err != nil {

@@ -23,9 +23,10 @@ const (
 	mostStatement  = 2000
 )
 
-// Resolve settles an unknown outcome by a person's word. Only a human operator may, never the requester. Repeating the same
-// statement changes nothing; a contradictory one is a conflict that names the first. "Not applied" is heard only once a late
-// effect is no longer to be expected (contract §3). Faults: not_found, forbidden, invalid_input, conflict.
+// Resolve settles an unknown outcome by a person's word, once the target was asked and could not tell. Only a human operator may,
+// never the requester. Repeating the same statement changes nothing; a contradictory one is a conflict that names the first. "Not
+// applied" is heard only once a late effect is no longer to be expected (contract §3). Faults: not_found, forbidden,
+// invalid_input, conflict.
 func (s *Service) Resolve(ctx context.Context, r Resolution) (Change, error) {
 	r.Tenant = r.By.Tenant
 	c, err := s.forOperator(ctx, r.By, r.ID)

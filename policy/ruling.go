@@ -51,9 +51,6 @@ type Facts struct {
 	Requester actor.Actor
 }
 
-// Strictness orders rulings: a change whose ruling becomes stricter after approval goes back for approval.
-func (v Verdict) Strictness() int { return map[Verdict]int{Allow: 0, Require: 1, Deny: 2}[v] }
-
 // String writes the requirement for people: "1 × ads-approvers, 2 × finance / legal".
 func (r Requirement) String() string {
 	parts := make([]string, 0, len(r))

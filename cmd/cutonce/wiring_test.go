@@ -136,7 +136,7 @@ func configurationPage() string {
 		"- *Stop.* SIGTERM drains: no new connections, requests and sends under way are finished, waits are answered as things stand. A second signal ends at once; " +
 		"what was being sent then reads as unknown and is settled by evidence. Give the supervisor more time than `CUTONCE_DRAIN`.\n" +
 		"- *Policy.* A new policy is in force once a process starts with it; a process that loaded another one refuses to apply until it is restarted. " +
-		"A superseded policy is put back only with `CUTONCE_POLICY_REINSTATE=true`.\n" +
+		"A superseded policy is put back only with `CUTONCE_POLICY_REINSTATE=true`: set it for that start, and not for good.\n" +
 		"- *Container.* The image holds the program alone and runs as 65532 without a shell; it needs neither capabilities nor a writable root file system: " +
 		"`docker run --read-only --cap-drop ALL …`. Set `CUTONCE_LISTEN=0.0.0.0:8780`. For a supervisor that can only run a program, " +
 		"`/cutonce health` asks `/healthz`, and `/cutonce health http://127.0.0.1:8780/readyz` the other. " +
