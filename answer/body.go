@@ -1,7 +1,7 @@
 // Package answer says what a change, or a refusal, reads like: one body for the JSON API, the MCP tools and the console, in
 // the reader's language.
 //
-// It decides nothing. It turns the services' results into the shape of contract §8: a status, one plain sentence, the next
+// It decides nothing. It turns the services' results into one shape (docs/errors.md): a status, one plain sentence, the next
 // step with the literal tool name, and a code exactly when the call did not do what was asked. Start at Writer.Change and
 // Writer.Fault.
 package answer

@@ -115,7 +115,7 @@ func reasonOf(e commit.Execution) string {
 	return said
 }
 
-// refused is the code that a status carries for a call (contract §8, isError). Status calls never carry one.
+// refused is the code that a status carries for a call (isError in docs/errors.md). Status calls never carry one.
 func refused(op Op, c commit.Change, replayed bool) *fault.Fault {
 	switch {
 	case op == OpPrepare && !replayed && c.Status == commit.StatusDenied:

@@ -154,7 +154,7 @@ func staleAction() error {
 	return fault.New(fault.Conflict, nil).WithKey("fault.conflict.action_version").WithNext(fault.NextPrepareAgain)
 }
 
-// claim authorises (contract §7, step 1), claims (step 2) and hands over to the sender.
+// claim authorises, claims and hands over to the sender: steps 3 to 6 of an apply in ARCHITECTURE.md.
 func (s *Service) claim(ctx context.Context, who actor.Actor, c Change, epochs Epochs, wait time.Duration) (Change, error) {
 	action, err := s.authorize(ctx, who, c, epochs)
 	switch {
@@ -264,7 +264,7 @@ func (s *Service) afterLostClaim(ctx context.Context, c Change, wait time.Durati
 	return s.await(ctx, fresh, wait)
 }
 
-// claimDurably claims, and does not return nil before the claim is known to be durable (contract §7, step 3).
+// claimDurably claims, and does not return nil before the claim is known to be durable (step 5 in ARCHITECTURE.md).
 func (s *Service) claimDurably(ctx context.Context, cl Claim) error {
 	s.Stop("before-claim")
 	err := s.Store.ClaimApproved(ctx, cl)

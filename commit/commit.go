@@ -179,15 +179,17 @@ type Store interface {
 	ConfirmClaim(ctx context.Context, k Key, attempt uuid.UUID) error
 	// CheckLease is the last look before the write.
 	CheckLease(ctx context.Context, k Key, attempt uuid.UUID, readVersion string, settle time.Duration) (LeaseCheck, error)
-	// RecordResult writes an attempt's result and what follows from it, with its audit event. It is idempotent, and it
-	// decides by the rules of contract §3 what a late or outdated result may still change.
+	// RecordResult writes an attempt's result and what follows from it, with its audit event. It is idempotent. Proof of the
+	// effect always counts, even late; proof that nothing left counts unless a replay may have caused the effect since; everything
+	// else counts only for the attempt that is still current.
 	RecordResult(ctx context.Context, r Result) error
 	// SendBack returns an approved preview to needs_approval because the rules became stricter.
 	SendBack(ctx context.Context, tenant string, id preview.ID, ruling preview.Ruling, liveFor time.Duration) (moved bool, err error)
 	// HolderOf names the change of this tenant that holds a target, nil if there is none, and says whether its outcome is
 	// unknown.
 	HolderOf(ctx context.Context, tenant, targetKey string) (holder *preview.ID, unknown bool, err error)
-	// MarkLapsed turns lapsed leases into unknown and lapsed deadlines into expired, at most limit of each.
+	// MarkLapsed turns lapsed leases into unknown and lapsed deadlines into expired, at most limit of each, in a
+	// transaction for either.
 	MarkLapsed(ctx context.Context, limit int) (int, error)
 	// NextProbes lists executions whose next probe is due, at most limit of each action.
 	NextProbes(ctx context.Context, limit int) ([]Due, error)

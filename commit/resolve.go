@@ -25,7 +25,7 @@ const (
 
 // Resolve settles an unknown outcome by a person's word, once the target was asked and could not tell. Only a human operator may,
 // never the requester. Repeating the same statement changes nothing; a contradictory one is a conflict that names the first. "Not
-// applied" is heard only once a late effect is no longer to be expected (contract §3). Faults: not_found, forbidden,
+// applied" is heard only once a late effect is no longer to be expected (Execution.SettleAt). Faults: not_found, forbidden,
 // invalid_input, conflict.
 func (s *Service) Resolve(ctx context.Context, r Resolution) (Change, error) {
 	r.Tenant = r.By.Tenant

@@ -9,7 +9,7 @@ import (
 // Status is the one public status of a change, which every transport shows.
 type Status string
 
-// The public statuses of contract §3. Each comment says who moves next.
+// The public statuses. Each comment says who moves next.
 const (
 	// StatusNeedsApproval: the requester, by asking for approval.
 	StatusNeedsApproval Status = "needs_approval"
@@ -37,7 +37,7 @@ const (
 	StatusPartlyApplied Status = "partly_applied"
 )
 
-// Statuses lists every public status in the order of the contract.
+// Statuses lists every public status in the order of a change's life.
 func Statuses() []Status {
 	return []Status{
 		StatusNeedsApproval, StatusPending, StatusApproved, StatusDenied, StatusRejected, StatusCanceled, StatusExpired,

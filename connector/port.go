@@ -103,7 +103,7 @@ type Find struct {
 	Item json.RawMessage
 }
 
-// Clocks are the durations of contract §4. The database's clock applies them.
+// Clocks are the durations of a change's life (docs/configuration.md, Clocks). The database's clock applies them.
 type Clocks struct {
 	PreviewTTL  time.Duration `json:"preview_ttl,omitempty"`
 	ApprovalFor time.Duration `json:"approval_for,omitempty"`

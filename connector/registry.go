@@ -31,7 +31,7 @@ type Finder struct {
 
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// reserved are the shared tools of contract §8; an action or find of that name would shadow them.
+// reserved are the tools that all actions share; an action or find of that name would shadow them.
 var reserved = []string{"approval_request", "change_status", "change_cancel", "changes_find"}
 
 // NewRegistry checks names and schemas for collisions. It does not call any target.

@@ -1,4 +1,4 @@
-// Package mcpadapter is the agents' door: the tools of contract §8 over the Model Context Protocol (Streamable HTTP,
+// Package mcpadapter is the agents' door: a few tools over the Model Context Protocol (Streamable HTTP,
 // stateless; 2026-07-28 and the older versions that the SDK serves).
 //
 // It promises that every call is authenticated, that inputs are read exactly (duplicate keys refused, numbers never

@@ -8,7 +8,7 @@ import (
 	"github.com/cutonce/cutonce/internal/fault"
 )
 
-// The table of contract §8: which answer is an error, for every call and every status that it can meet. An answer is an
+// The table of docs/errors.md: which answer is an error, for every call and every status that it can meet. An answer is an
 // error exactly when it carries a code.
 func TestIsErrorTable(t *testing.T) {
 	t.Parallel()

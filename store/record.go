@@ -11,7 +11,7 @@ import (
 	"github.com/cutonce/cutonce/connector"
 )
 
-// sqlRecord writes what one attempt proved. The order of the cases is contract §3: proof of the effect always counts, even
+// sqlRecord writes what one attempt proved. The order of the cases is the rule: proof of the effect always counts, even
 // late; proof that nothing left counts unless a replay may have caused the effect since; everything else counts only for
 // the attempt that is still current. A result that is already recorded changes nothing. sqlLockPreview goes before it, so that
 // a replay which began meanwhile is seen.
