@@ -23,7 +23,7 @@ var demoClocks = map[string]string{
 	"SETTLE": "1s", "SWEEP": "300ms", "PROBE_BASE": "200ms", "APPLY_WAIT": "20s",
 }
 
-// demo is the story's world: two service processes, one simulated target, and the people.
+// demo is the story's world: two service processes, two simulated platforms, and the people.
 type demo struct {
 	out    io.Writer
 	secret string
@@ -45,7 +45,7 @@ func demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "Tell the whole story in under 90 seconds, against an instance of its own",
-		Long: "Starts a private Postgres, a simulated ad platform and two service processes on free ports, goes through the\n" +
+		Long: "Starts a private Postgres, two simulated platforms and two service processes on free ports, goes through the\n" +
 			"story step by step, and ends all of it. The exit code is not zero if a step does not keep its promise.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), os.Stdout) },
