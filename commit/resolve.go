@@ -135,7 +135,7 @@ func (s *Service) Probe(ctx context.Context, who actor.Actor, id preview.ID) (Ch
 	if err != nil {
 		return Change{}, err
 	}
-	if !worthALook(c) {
+	if !c.WorthALook() {
 		return c, fault.New(fault.Conflict, fault.Args{"status": string(c.Status)}).WithKey("fault.conflict.decided").
 			WithNext(fault.NextCheckStatus)
 	}
@@ -149,7 +149,9 @@ func (s *Service) Probe(ctx context.Context, who actor.Actor, id preview.ID) (Ch
 	return fresh, err
 }
 
-func worthALook(c Change) bool {
+// WorthALook reports whether looking at the target may still tell something: the outcome is unknown, or was called not applied by
+// a look-up or a person.
+func (c Change) WorthALook() bool {
 	if c.Status != StatusNotApplied {
 		return c.Status == StatusUnknown
 	}

@@ -111,8 +111,7 @@ func (s *Service) List(ctx context.Context, who actor.Actor, f Filter) ([]Change
 	if f.Limit <= 0 || f.Limit > maxPage {
 		f.Limit = 20
 	}
-	reviewer := who.Kind == actor.Human && who.HasRole(actor.RoleApprover, actor.RoleOperator, actor.RoleAuditor, actor.RoleAdmin)
-	if !reviewer {
+	if !preview.Reviews(who) {
 		f.OwnerID = who.ID()
 		if who.Kind == actor.Human {
 			f.OwnerPerson = who.Person()

@@ -49,6 +49,7 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 	page.frame = c.frameOf(v, v.t("web.change.title", "target", nameOf(page.Change.Target), "id", page.Change.PreviewID), "")
 	page.Sent = c.sentOf(y.Change, page.Change)
 	page.Settle.Shown = y.Change.Status == commit.StatusUnknown
+	page.Settle.LookOnly = !page.Settle.Shown && y.Change.WorthALook()
 	page.Settle.Allowed = v.who.HasRole(actor.RoleOperator, actor.RoleAdmin)
 	if o := page.Change.Outcome; o != nil {
 		page.Settle.warn(o.Columns)

@@ -13,6 +13,8 @@ import (
 type settleForm struct {
 	// Shown says that the outcome is unknown; Allowed, that this person is an operator. The service decides.
 	Shown, Allowed bool
+	// LookOnly says that the outcome is settled, but that a look may still contradict it.
+	LookOnly bool
 	// NotBefore is when "it did not happen" begins to count, nil once that has passed.
 	NotBefore *time.Time
 	// ShowsRequested and ShowsPreview say what the last look saw where a statement would contradict it: a warning beside it.

@@ -112,6 +112,25 @@ func TestAnUntouchedTargetIsShownBesideItHappened(t *testing.T) {
 	oper.submit(looked, "form[action$='/probe']").wantNone(".caution")
 }
 
+// What a person called not applied can be looked at again by an operator, and by nobody else.
+func TestALaterLookIsOffered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) { r.noLookup = true })
+	id := r.unknown(target.PlainJPY(0))
+	oper := r.as("oper")
+	path := "/changes/" + id.String()
+	say := func() *page {
+		return oper.submit(oper.get(path), "form[action$='/resolution']", "outcome", "not_applied", "reason", "nothing in the log", "evidence", "ticket 4713")
+	}
+	said := say()
+	for deadline := time.Now().Add(15 * time.Second); r.status(id).Status == commit.StatusUnknown && time.Now().Before(deadline); {
+		said = say() // too early until lease, send deadline and settle time have passed
+	}
+	said.want(http.StatusOK, "Did it happen late all the same?")
+	oper.submit(oper.get(path), "form[action$='/probe']").want(http.StatusOK, "Did it happen late all the same?")
+	r.as("auditor").get(path).wantNone("form[action$='/probe']")
+}
+
 func TestTooEarlyToSayThatItDidNot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(r *rig) { r.noLookup = true; r.clocks.SettleFor = time.Minute })
