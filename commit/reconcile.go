@@ -174,6 +174,10 @@ func (s *Service) probe(ctx context.Context, k Key) error {
 	} else {
 		r = s.lookup(ctx, c, k, action, clocks, r)
 	}
+	if ctx.Err() != nil && r.Found != connector.EffectFound {
+		// The process stops: a look that was cut short proves nothing and is not counted. Its hold ends by itself.
+		return ctx.Err()
+	}
 	r = s.schedule(c, e, r)
 	s.record(ctx, r)
 	s.observeProbe(c, r)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cutonce/cutonce/commit"
 )
@@ -98,7 +99,7 @@ func claimArgs(c commit.Claim) pgx.NamedArgs {
 func (s *Store) pipeline(ctx context.Context, pool bounded, queue func(*pgx.Batch), read func(pgx.BatchResults) error) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	conn, err := pool.Acquire(ctx)
+	conn, err := s.acquire(ctx, pool)
 	if err != nil {
 		return passing(fmt.Errorf("getting a connection: %w", err))
 	}
@@ -118,6 +119,23 @@ func (s *Store) pipeline(ctx context.Context, pool bounded, queue func(*pgx.Batc
 		return fmt.Errorf("%w: the server warned", commit.ErrInDoubt)
 	}
 	return nil
+}
+
+// patience is how long a free connection of the reserve is waited for.
+const patience = time.Second
+
+// acquire takes a connection, and one of the main pool where the reserve has none: a connection that was given up can count
+// as taken for a while longer, and two of those must not keep outcomes from being recorded.
+func (s *Store) acquire(ctx context.Context, pool bounded) (*pgxpool.Conn, error) {
+	if pool != s.reserve {
+		return pool.Acquire(ctx)
+	}
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if conn, err := pool.Acquire(soon); err == nil {
+		return conn, nil
+	}
+	return s.pool.Acquire(ctx)
 }
 
 // sqlLockPreview is a statement of its own where the next one must see what the holder of the row before it has written:

@@ -20,6 +20,16 @@ where tenant_id = '' and policy_version <> @version and (@again or not exists (s
 
 const sqlPolicyInForce = `select policy_version = @version from controls where tenant_id = ''`
 
+const sqlActivePolicy = `select policy_version from controls where tenant_id = ''`
+
+// PolicyInForce is the version of the policy that claims rest on.
+func (s *Store) PolicyInForce(ctx context.Context) (version string, err error) {
+	if err := s.pool.read(ctx, sqlActivePolicy, pgx.NamedArgs{}, &version); err != nil {
+		return "", fmt.Errorf("reading the policy in force: %w", err)
+	}
+	return version, nil
+}
+
 // ErrSuperseded: the policy was in force once, and another has taken its place.
 var ErrSuperseded = errors.New("the policy has been superseded")
 

@@ -73,7 +73,9 @@ func newPool(ctx context.Context, url string, size int32) (*pgxpool.Pool, error)
 	if err != nil {
 		return nil, fmt.Errorf("making a connection pool: %w", err)
 	}
-	if err := readsCommitted(ctx, pool); err != nil {
+	first, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	if err := readsCommitted(first, pool); err != nil {
 		pool.Close()
 		return nil, err
 	}

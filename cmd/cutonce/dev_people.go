@@ -36,7 +36,7 @@ func openCast(dir, self, audience string, open bool) (*cast, error) {
 // settings configure the service to trust this issuer, in the way that any issuer is trusted.
 func (c *cast) settings() config.Issuer {
 	return config.Issuer{
-		URL: c.issuer.URL(), JWKSURL: c.issuer.JWKSURL(), AgentClients: c.issuer.AgentClients(),
+		URL: c.issuer.URL(), JWKSURL: c.issuer.JWKSURL(), AgentClients: c.issuer.AgentClients(), HumanClients: []string{devissuer.ConsoleClient},
 	}
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -96,7 +98,7 @@ func (s *service) programsDoor() (http.Handler, error) {
 	return api.New(api.Deps{
 		Previews: s.previews, Approvals: s.approvals, Changes: s.commits, Verifier: s.verifier, Catalog: s.texts, Actions: s.actions,
 		Challenge: auth.Challenge{ResourceMetadataURL: at, ReadScopes: s.scopes(true)},
-		Ready:     s.store.Ping, ApplyWait: s.settings.Clock.ApplyWait, Log: s.log, Now: time.Now, NewRequestID: newRequestID,
+		Ready:     s.ready, ApplyWait: s.settings.Clock.ApplyWait, Log: s.log, Now: time.Now, NewRequestID: newRequestID,
 		Version: version, Clocks: clocksOf(s.settings.Clock),
 	})
 }
@@ -127,6 +129,19 @@ func (s *service) peoplesDoor() (http.Handler, error) {
 		deps.Dev = s.dev.signIn(s.verifier)
 	}
 	return web.New(deps)
+}
+
+// ready is an error while this process should get no calls: the database does not answer, or another policy is in force than
+// the one loaded here, so that every apply would be refused.
+func (s *service) ready(ctx context.Context) error {
+	if err := s.store.Ping(ctx); err != nil {
+		return err
+	}
+	version, err := s.store.PolicyInForce(ctx)
+	if err == nil && version != s.commits.PolicyVersion {
+		err = fmt.Errorf("the policy %.12s… is in force and %.12s… is loaded: restart with the current files", version, s.commits.PolicyVersion)
+	}
+	return err
 }
 
 func (s *service) issuers() []string {
