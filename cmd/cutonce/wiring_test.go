@@ -132,7 +132,7 @@ func configurationPage() string {
 		"cutonce serve\n```\n\n" +
 		"- *Schema.* `serve` brings it up to date at its start; replicas wait for one another. Where its role may not change tables, set " +
 		"`CUTONCE_MIGRATE=false` and run `cutonce migrate` first, with a role that may. A database that holds somebody else's tables and none of ours is refused.\n" +
-		"- *Probes.* `/healthz` says that the process runs, `/readyz` that the database answers.\n" +
+		"- *Probes.* `/healthz` says that the process runs, `/readyz` that the database answers and that the policy loaded here is the one in force.\n" +
 		"- *Stop.* SIGTERM drains: no new connections, requests and sends under way are finished, waits are answered as things stand. A second signal ends at once; " +
 		"what was being sent then reads as unknown and is settled by evidence. Give the supervisor more time than `CUTONCE_DRAIN`.\n" +
 		"- *Policy.* A new policy is in force once a process starts with it; a process that loaded another one refuses to apply until it is restarted. " +
