@@ -37,8 +37,6 @@ type Deps struct {
 	Observe    Observer
 	// ProbeBase is the pause after the first probe that proved nothing; it doubles up to five minutes. Zero means a second.
 	ProbeBase time.Duration
-	// Stop is a named stop for tests that kill the process; nil in every release build.
-	Stop func(point string)
 }
 
 // Observer is told what happened, for metrics.
@@ -69,9 +67,6 @@ func NewService(d Deps) *Service {
 	}
 	if d.ProbeBase == 0 {
 		d.ProbeBase = time.Second
-	}
-	if d.Stop == nil {
-		d.Stop = func(string) {}
 	}
 	s := &Service{Deps: d}
 	s.base, s.kill = context.WithCancel(context.Background())
@@ -266,12 +261,7 @@ func (s *Service) afterLostClaim(ctx context.Context, c Change, wait time.Durati
 
 // claimDurably claims, and does not return nil before the claim is known to be durable (step 5 in ARCHITECTURE.md).
 func (s *Service) claimDurably(ctx context.Context, cl Claim) error {
-	s.Stop("before-claim")
 	err := s.Store.ClaimApproved(ctx, cl)
-	if err == nil {
-		s.Stop("after-claim")
-		return nil
-	}
 	if !errors.Is(err, ErrInDoubt) {
 		return err
 	}

@@ -167,7 +167,6 @@ func (s *Service) probe(ctx context.Context, k Key) error {
 	if err != nil || !ok {
 		return err
 	}
-	s.Stop("after-probe-begun")
 	r := Result{Key: k, Attempt: attempt, Kind: kind}
 	if kind == Replay {
 		r = s.replay(ctx, c, k, action, clocks, r)

@@ -80,9 +80,7 @@ const (
 // send is one claimed attempt from the drift check to the record. It returns what the attempt proved.
 func (s *Service) send(ctx context.Context, c Change, cl Claim, action connector.Registered) Result {
 	r := s.attempt(ctx, c, cl, action)
-	s.Stop("before-record")
 	s.record(ctx, r)
-	s.Stop("after-record")
 	s.observe(c, r.Class)
 	return r
 }
@@ -104,7 +102,6 @@ func (s *Service) attempt(ctx context.Context, c Change, cl Claim, action connec
 	if err != nil {
 		return r.notSent("the target could not be read before the send", err)
 	}
-	s.Stop("after-drift-read")
 	asked := time.Now() // before the question: an answer that was long on its way must not lengthen the lease
 	check, err := s.Store.CheckLease(ctx, cl.Key, cl.Attempt, reading.Version, cl.Clocks.SettleFor)
 	switch {
@@ -127,7 +124,6 @@ func (s *Service) attempt(ctx context.Context, c Change, cl Claim, action connec
 func (s *Service) execute(ctx context.Context, c Change, cl Claim, action connector.Registered, deadline time.Time, r Result) Result {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	s.Stop("before-send")
 	// Asked of the clock and not of the context, whose timer a busy or paused process may run late.
 	if !time.Now().Before(deadline) || ctx.Err() != nil {
 		return r.because(shortLease).notSent("the time to send was over", nil)
@@ -137,7 +133,6 @@ func (s *Service) execute(ctx context.Context, c Change, cl Claim, action connec
 		return action.Connector.Execute(ctx, c.Preview.Plan, s.call(c, cl.Item))
 	})
 	s.Observe.Sent(action.Name, connector.Classify(err), time.Since(started))
-	s.Stop("after-send")
 	return r.of(c.Preview.Plan, receipt, err)
 }
 

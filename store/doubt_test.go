@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -313,9 +314,10 @@ func TestADatabaseThatFallsBeforeTheLeaseIsReadSendsNothing(t *testing.T) {
 	p := r.prepare("a", "new")
 	r.target.reads(func(now connector.Reading) (connector.Reading, error) { wire.fall(); return now, nil })
 	tried := make(chan struct{})
+	once := sync.OnceFunc(func() { close(tried) })
 	r.stop = func(point string) {
-		if point == "before-record" {
-			close(tried)
+		if point == beforeRecord {
+			once() // it is tried again until the database is back
 		}
 	}
 	_, _, s := services(t, r, r.store)

@@ -451,7 +451,7 @@ func TestAfterTheTimeToSendNothingIsSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.stop = func(point string) {
-		if point == "before-send" {
+		if point == afterLease {
 			time.Sleep(r.clocks.SendFor + 20*time.Millisecond) // a paused process: what is tested is time itself
 		}
 	}

@@ -233,7 +233,7 @@ type rig struct {
 	// zone is the database's time zone, if it is not the server's own; conns the size of the store's pool.
 	zone  string
 	conns int32
-	// stop is called at the named points of services made after it is set.
+	// stop is called at the points of pauses_test.go by services made after it is set.
 	stop      func(point string)
 	previews  *preview.Service
 	approvals *approvals.Service
@@ -327,8 +327,8 @@ func services(t testing.TB, r *rig, s *store.Store) (*preview.Service, *approval
 	}
 	people := approvals.NewService(approvals.Deps{Store: s, Actions: registry, Policy: r.rules, Clocks: r.clocks})
 	commits := commit.NewService(commit.Deps{
-		Store: s, Actions: registry, Recheck: people, PolicyVersion: policyVersion, Secret: secret,
-		Clocks: r.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: 10 * time.Millisecond, Log: log, Observe: observer{}, Stop: r.stop,
+		Store: pausing{s, r.stop}, Actions: registry, Recheck: people, PolicyVersion: policyVersion, Secret: secret,
+		Clocks: r.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: 10 * time.Millisecond, Log: log, Observe: observer{},
 	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -157,7 +157,7 @@ func TestAProcessWithAnotherPolicyDoesNotClaim(t *testing.T) {
 func (r *rig) between(do func()) *commit.Service {
 	var once sync.Once
 	r.stop = func(point string) {
-		if point == "before-claim" {
+		if point == beforeClaim {
 			once.Do(do)
 		}
 	}

@@ -172,16 +172,16 @@ func (s *service) makeServices(rules *policy.Policy) error {
 	s.metrics = metrics.New(metrics.Config{Version: version, Backlog: backlogOf(s.store), Pool: poolOf(s.store), Now: time.Now})
 	var err error
 	s.previews, err = preview.NewService(preview.Deps{
-		Store: countedPreviews{s.store, s.metrics}, Actions: s.actions, Policy: rules, Clocks: clocks, Log: s.log,
+		Store: stoppingPreviews(countedPreviews{s.store, s.metrics}), Actions: s.actions, Policy: rules, Clocks: clocks, Log: s.log,
 	})
 	if err != nil {
 		return err
 	}
 	s.approvals = approvals.NewService(approvals.Deps{
-		Store: countedApprovals{s.store, s.metrics}, Actions: s.actions, Policy: rules, Clocks: clocks,
+		Store: stoppingApprovals(countedApprovals{s.store, s.metrics}), Actions: s.actions, Policy: rules, Clocks: clocks,
 	})
 	s.commits = commit.NewService(commit.Deps{
-		Store: s.store, Actions: s.actions, Recheck: s.approvals, PolicyVersion: rules.Version(), Secret: []byte(s.settings.Secret),
+		Store: stoppingCommits(s.store), Actions: s.actions, Recheck: s.approvals, PolicyVersion: rules.Version(), Secret: []byte(s.settings.Secret),
 		Clocks: clocks, SendMargin: s.settings.Clock.SendMargin, ProbeBase: s.settings.Clock.ProbeBase, Log: s.log,
 		Observe: observer{s.metrics},
 	})

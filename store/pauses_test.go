@@ -1,0 +1,53 @@
+package store_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/cutonce/cutonce/commit"
+)
+
+// The points of an apply at which a test can hold it.
+const (
+	beforeClaim  = "before-claim"
+	afterClaim   = "after-claim"
+	afterLease   = "after-lease" // the lease was read; the send comes next
+	beforeRecord = "before-record"
+)
+
+// pausing is a store that calls at before and after its steps, so that a test can hold an apply between two of them without
+// the services knowing.
+type pausing struct {
+	commit.Store
+	at func(point string)
+}
+
+func (s pausing) pause(point string) {
+	if s.at != nil {
+		s.at(point)
+	}
+}
+
+func (s pausing) ClaimApproved(ctx context.Context, c commit.Claim) error {
+	s.pause(beforeClaim)
+	err := s.Store.ClaimApproved(ctx, c)
+	s.pause(afterClaim)
+	return err
+}
+
+func (s pausing) CheckLease(
+	ctx context.Context, k commit.Key, attempt uuid.UUID, version string, settle time.Duration,
+) (commit.LeaseCheck, error) {
+	check, err := s.Store.CheckLease(ctx, k, attempt, version, settle)
+	s.pause(afterLease)
+	return check, err
+}
+
+func (s pausing) RecordResult(ctx context.Context, r commit.Result) error {
+	if r.Kind == commit.Send {
+		s.pause(beforeRecord)
+	}
+	return s.Store.RecordResult(ctx, r)
+}
