@@ -27,7 +27,7 @@ const (
 )
 
 // proxied is a rig whose services reach Postgres through a proxy; the rig's own pool does not.
-func proxied(t *testing.T, options ...func(*rig)) (*rig, *proxy) {
+func proxied(t *testing.T, options ...func(*rig)) (*rig, proxy) {
 	t.Helper()
 	r := newRig(t, options...)
 	p, url := newProxy(t, r.url)
@@ -282,8 +282,8 @@ func TestADeadDatabaseIsAnErrorOnEveryPath(t *testing.T) {
 	}
 }
 
-func openError(ctx context.Context, wire *proxy, _ string) error {
-	s, err := store.Open(ctx, store.Config{URL: "postgres://cutonce:secret@" + wire.listener.Addr().String() + "/x?sslmode=disable"})
+func openError(ctx context.Context, wire proxy, _ string) error {
+	s, err := store.Open(ctx, store.Config{URL: "postgres://cutonce:secret@" + wire.Addr() + "/x?sslmode=disable"})
 	if err == nil {
 		s.Close()
 	}

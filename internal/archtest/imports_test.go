@@ -64,6 +64,8 @@ var rooms = map[string]room{
 	"internal/target":         {Libs: []string{"golang.org/x/text"}},
 	"internal/testreport":     {},
 	"internal/visible":        {Libs: []string{"golang.org/x/text"}},
+	"internal/wire":           {},
+	"test/fleet":              {Ours: []string{"answer", "commit", "preview", "examples/policies", "internal/child", "internal/devissuer", "internal/pglocal", "internal/target"}, Libs: []string{"github.com/jackc/pgx/v5"}},
 	"test/clients":            {Ours: []string{"internal/child", "internal/devissuer"}},
 }
 

@@ -104,6 +104,15 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
+// Signal sends the child a signal, such as SIGSTOP.
+func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Kill ends the child as a crash would (SIGKILL) and returns when it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // an ended child is fine
+	<-p.done
+}
+
 // tail keeps the last lines for an error and passes everything on.
 type tail struct {
 	mu   sync.Mutex
