@@ -81,6 +81,9 @@ func (s *Service) prepareNew(
 		return Prepared{}, err
 	}
 	p, created, err := s.Store.Create(ctx, n)
+	if errors.Is(err, ErrKeyRetired) {
+		return Prepared{}, fault.New(fault.IdempotencyConflict, nil).WithKey("fault.idempotency_conflict.retired")
+	}
 	if err != nil {
 		return Prepared{}, fmt.Errorf("storing the preview: %w", err)
 	}

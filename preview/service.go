@@ -2,6 +2,7 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -21,13 +22,17 @@ type Store interface {
 	// input. Either may be nil.
 	FindReplay(ctx context.Context, q ReplayQuery) (byKey, byInput *Preview, err error)
 	// Create stores a new preview with its first audit event. created is false when another call stored the same key, or
-	// the same input with the same digest, first: that preview is returned instead.
+	// the same input with the same digest, first: that preview is returned instead. ErrKeyRetired is its one expected error.
 	Create(ctx context.Context, n New) (p Preview, created bool, err error)
 	// Preview reads one preview and the database's time. It returns the fault not_found for an unknown ID.
 	Preview(ctx context.Context, tenant string, id ID) (Preview, time.Time, error)
 	// Cancel ends an open preview. moved is false when it had left the open states before; the preview is returned as it is.
 	Cancel(ctx context.Context, m Move) (p Preview, moved bool, err error)
 }
+
+// ErrKeyRetired: the idempotency key belongs to a change whose record was retired. It is never accepted again, so that a very late
+// repetition does not become a second change.
+var ErrKeyRetired = errors.New("the key's change has been retired")
 
 // ReplayQuery names the earlier call that a prepare may be repeating.
 type ReplayQuery struct {

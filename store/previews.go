@@ -141,6 +141,8 @@ func (s *Store) Create(ctx context.Context, n preview.New) (preview.Preview, boo
 		})
 	})
 	switch {
+	case nameRetired(err):
+		return preview.Preview{}, false, preview.ErrKeyRetired
 	case err != nil:
 		return preview.Preview{}, false, fmt.Errorf("storing a preview: %w", err)
 	case createdAt != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/config"
 	"github.com/cutonce/cutonce/internal/httpserve"
+	"github.com/cutonce/cutonce/store"
 )
 
 // listeners are opened before anything else, so that a taken address is said at once.
@@ -52,6 +53,9 @@ func (s *service) run(ctx context.Context, l listeners, ready func()) error {
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() {
 		_ = commit.Reconciler{Service: s.commits, Every: s.settings.Clock.Sweep}.Run(sweeping) // it only ends with its context
+	})
+	sweeper.Go(func() {
+		_ = store.Retention{Store: s.store, Keep: s.settings.Retention, Log: s.log}.Run(sweeping) // as above
 	})
 	ready()
 	select {

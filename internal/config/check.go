@@ -55,11 +55,24 @@ func (s Settings) common() Problems {
 	if s.DatabasePool < 1 || s.DatabasePool > 1000 {
 		p.add("CUTONCE_DATABASE_POOL: 1 to 1000")
 	}
+	if s.Retention != 0 && s.Retention < s.minRetention() {
+		p.add("CUTONCE_RETENTION: at least %s, or nothing for ever: what is removed must be older than every clock and every key that a platform remembers",
+			s.minRetention())
+	}
 	p.address("CUTONCE_LISTEN", s.Listen)
 	if s.MetricsListen != Off {
 		p.address("CUTONCE_METRICS_LISTEN", s.MetricsListen)
 	}
 	return append(p, s.Clock.check()...)
+}
+
+// MinRetention is the schema's own floor under CUTONCE_RETENTION.
+const MinRetention = 30 * 24 * time.Hour
+
+// minRetention lies above every clock, and above the keys that the platforms remember.
+func (s Settings) minRetention() time.Duration {
+	clocks := s.Clock.PreviewTTL + s.Clock.Approval + s.Clock.ApplyWindow + s.Clock.Lease + s.Clock.Settle
+	return max(MinRetention, clocks, s.Ads.KeyRetention+s.Clock.ApplyWindow, s.Deploys.KeyRetention+s.Clock.ApplyWindow)
 }
 
 // Off turns a listener off.

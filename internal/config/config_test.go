@@ -158,6 +158,22 @@ func TestClocks(t *testing.T) {
 	}
 }
 
+func TestRetentionIsOffOrLongerThanEveryClockAndKey(t *testing.T) {
+	t.Parallel()
+	if got := load(t).Retention; got != 0 {
+		t.Errorf("got %v by default, want nothing removed", got)
+	}
+	for set, want := range map[string]bool{
+		"CUTONCE_RETENTION=720h": true, "CUTONCE_RETENTION=719h59m59s": false, "CUTONCE_RETENTION=0s": true, "CUTONCE_RETENTION=1s": false,
+		"CUTONCE_RETENTION=8760h": true, "CUTONCE_RETENTION=8760h CUTONCE_ADS_KEY_RETENTION=8760h": false,
+		"CUTONCE_RETENTION=8760h CUTONCE_CLOCK_APPROVAL=9000h": false,
+	} {
+		if got := load(t, strings.Fields(set)...).Check() == nil; got != want {
+			t.Errorf("%s: got accepted %v, want %v", set, got, want)
+		}
+	}
+}
+
 // Whatever way settings are printed, no secret is in them.
 func TestNoSecretIsPrinted(t *testing.T) {
 	t.Parallel()

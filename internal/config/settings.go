@@ -49,6 +49,8 @@ type Settings struct {
 	PolicyDir       string `env:"POLICY_DIR" doc:"A folder of policy files (*.yaml). Required by serve; cutonce dev brings an example."`
 	PolicyReinstate bool   `env:"POLICY_REINSTATE" default:"false" doc:"Put a policy back in force that another has superseded. Without it serve refuses to start with one, so that a replica that comes back with old files does not loosen the rules."`
 
+	Retention time.Duration `env:"RETENTION" doc:"How long a change stays on record after the last thing that happened to it, such as 8760h for a year; at least 720h. Then its record is removed but for a tombstone: its ID is unknown and its idempotency key is refused, for ever. Default: changes are kept for ever. See docs/retention.md."`
+
 	MCPOrigins []string `env:"MCP_ALLOWED_ORIGINS" doc:"Origins such as https://app.example from which browsers may call /mcp, separated by commas. Clients that are no browsers need none."`
 	MCPListing string   `env:"MCP_LISTING" default:"grantable" doc:"Which tools an agent is shown: grantable (what a step-up could reach) or granted (what its token allows now). The check at every call is the same."`
 
