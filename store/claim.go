@@ -184,10 +184,11 @@ select e.current_attempt = @attempt and e.state in ('applying', 'unknown'),
     and r.version_before = @version and @version <> '' and r.finished_at > clock_timestamp() - @settle_for::interval)
 from executions e where e.preview_id = @id and e.item = @item and e.tenant_id = @tenant`
 
-// CheckLease is the sender's last look before the write.
+// CheckLease is the sender's last look before the write. It has the reserved connections, because the time to send counts from
+// the question: behind a crowd of readers it would be over before the answer.
 func (s *Store) CheckLease(ctx context.Context, k commit.Key, attempt uuid.UUID, version string, settle time.Duration) (commit.LeaseCheck, error) {
 	var check commit.LeaseCheck
-	err := s.pool.read(ctx, sqlCheckLease, pgx.NamedArgs{
+	err := s.reserve.read(ctx, sqlCheckLease, pgx.NamedArgs{
 		"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt, "version": version, "settle_for": settle,
 	}, &check.Current, &check.Left, &check.ReplacedHere)
 	if err != nil {

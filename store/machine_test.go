@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -323,29 +322,6 @@ func TestAnyOrderOfCallsKeepsThePromise(t *testing.T) {
 		})
 		m.finish(t)
 	})
-}
-
-func TestASmallPoolServesManyCallers(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, func(r *rig) { r.conns = 4 })
-	var wg sync.WaitGroup
-	for i := range 64 {
-		wg.Go(func() {
-			id := fmt.Sprint(i % 16)
-			p, err := r.previews.Prepare(t.Context(), agent("bot"), preview.Request{Action: "text_change", Input: input(id, "new"), Key: id})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if c, err := r.apply(p.Preview); err != nil || c.Status != commit.StatusApplied {
-				t.Errorf("got %s, %v, want applied", c.Status, err)
-			}
-		})
-	}
-	wg.Wait()
-	if got := r.target.total(); got != 16 {
-		t.Errorf("got %d effects, want 16", got)
-	}
 }
 
 // TestTimeZonesOfTheServerChangeNothing: a session far from UTC, with half an hour in its offset.
