@@ -114,6 +114,10 @@ func (s *Sender) Send(ctx context.Context, out Outgoing) (Reply, error) {
 	return readReply(resp, s.cfg.MaxBytes)
 }
 
+// Request is the request as Send makes it, for those who prove that net/http cannot repeat it (package verify). Sending it by
+// other means than Send loses what a Sender promises.
+func (o Outgoing) Request(ctx context.Context) (*http.Request, error) { return o.request(ctx) }
+
 // request makes a request that net/http cannot repeat: its body is there even if it is empty, and cannot be had twice.
 func (o Outgoing) request(ctx context.Context) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, o.Method, o.URL, &once{r: bytes.NewReader(o.Body)})
