@@ -68,6 +68,10 @@ test/containers: build ## Prove it in containers: tests with Postgres in one, th
 test/postgres: ## Run the tests that need a database on Postgres 15, 17 and 18 (binaries from npm where there are none)
 	@test/postgres/run
 
+.PHONY: bench
+bench: build ## Measure whole changes a second beside the limit their commits set (BENCH_SECONDS=4 a cell, CLIENTS=1,8,32)
+	@cd bench && go run -mod=mod . -binary ../bin/cutonce $(ARGS)
+
 .PHONY: lint
 lint: ## Check the formatting and vet the code (and run staticcheck, if it is installed)
 	@unformatted="$$(find . -name '*.go' -not -path './.*' -not -path '*/node_modules/*' -print0 | xargs -0 gofmt -l)"; \

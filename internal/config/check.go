@@ -63,6 +63,9 @@ func (s Settings) common() Problems {
 	if s.MetricsListen != Off {
 		p.address("CUTONCE_METRICS_LISTEN", s.MetricsListen)
 	}
+	if host, _, _ := net.SplitHostPort(s.MetricsListen); s.Profile && !IsLoopback(host) {
+		p.add("CUTONCE_METRICS_PROFILE: only with CUTONCE_METRICS_LISTEN on loopback, such as 127.0.0.1:8781")
+	}
 	return append(p, s.Clock.check()...)
 }
 

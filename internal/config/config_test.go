@@ -145,6 +145,16 @@ func TestPublicURL(t *testing.T) {
 	}
 }
 
+func TestProfilesAreForThisMachine(t *testing.T) {
+	t.Parallel()
+	for listen, want := range map[string]bool{"127.0.0.1:8781": true, "localhost:8781": true, "0.0.0.0:8781": false, ":8781": false, "off": false} {
+		err := load(t, "CUTONCE_METRICS_PROFILE=true", "CUTONCE_METRICS_LISTEN="+listen).Check()
+		if got := err == nil; got != want {
+			t.Errorf("%s: got %v, want accepted: %v", listen, err, want)
+		}
+	}
+}
+
 func TestClocks(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]bool{

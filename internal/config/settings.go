@@ -40,6 +40,7 @@ type Settings struct {
 
 	Listen        string        `env:"LISTEN" default:"127.0.0.1:8780" doc:"Where /mcp, /v1 and the console are served. Plain HTTP: put TLS in front of it."`
 	MetricsListen string        `env:"METRICS_LISTEN" default:"127.0.0.1:8781" doc:"Where /metrics is served, for Prometheus; off serves none. Never expose it."`
+	Profile       bool          `env:"METRICS_PROFILE" default:"false" doc:"Serve Go's profiles (/debug/pprof/) beside /metrics, for measuring. The metrics listener must be on loopback: profiles tell what the process is doing."`
 	PublicURL     string        `env:"PUBLIC_URL" doc:"The address by which people and agents reach the service, such as https://cutonce.example. Plain http on loopback only. Required by serve."`
 	DrainFor      time.Duration `env:"DRAIN" default:"25s" doc:"How long a stop waits for requests and sends under way. What is cut off reads as unknown and is settled by evidence. Keep it longer than CUTONCE_CLOCK_SEND and shorter than what your supervisor allows."`
 	LogLevel      slog.Level    `env:"LOG_LEVEL" default:"INFO" doc:"DEBUG, INFO, WARN or ERROR. Logs are JSON lines on stderr."`
