@@ -145,18 +145,38 @@ type Vote struct {
 
 // Outcome is what is known of the effect.
 type Outcome struct {
-	Effect        string         `json:"effect"`
-	Reason        string         `json:"reason,omitempty"`
-	Evidence      string         `json:"evidence,omitempty"`
-	Contradicted  bool           `json:"contradicted,omitempty"`
-	Columns       []Column       `json:"columns,omitempty"`
-	TargetSays    string         `json:"target_says,omitempty"`
-	ResolvedBy    string         `json:"resolved_by,omitempty"`
-	ResolvedWhy   string         `json:"resolved_why,omitempty"`
-	NeedsOperator bool           `json:"needs_operator,omitempty"`
-	NextProbeAt   *time.Time     `json:"next_probe_at,omitempty"`
-	SettlesAt     *time.Time     `json:"settles_at,omitempty"`
-	Details       map[string]any `json:"details,omitempty"`
+	Effect        string     `json:"effect"`
+	Reason        string     `json:"reason,omitempty"`
+	Evidence      string     `json:"evidence,omitempty"`
+	Contradicted  bool       `json:"contradicted,omitempty"`
+	Columns       []Column   `json:"columns,omitempty"`
+	TargetSays    string     `json:"target_says,omitempty"`
+	ResolvedBy    string     `json:"resolved_by,omitempty"`
+	ResolvedWhy   string     `json:"resolved_why,omitempty"`
+	NeedsOperator bool       `json:"needs_operator,omitempty"`
+	NextProbeAt   *time.Time `json:"next_probe_at,omitempty"`
+	SettlesAt     *time.Time `json:"settles_at,omitempty"`
+	// Resolvers is there where more than one operator must say the same; Statement is the one that waits for another's.
+	Resolvers int        `json:"resolvers,omitempty"`
+	Statement *Statement `json:"statement,omitempty"`
+
+	// The rest is there in the detailed format only; Key for people who review.
+	Details    map[string]any `json:"details,omitempty"`
+	Statements []Statement    `json:"statements,omitempty"`
+	Key        string         `json:"key,omitempty"`
+	StartedAt  *time.Time     `json:"started_at,omitempty"`
+	LeaseUntil *time.Time     `json:"lease_until,omitempty"`
+	Probes     int            `json:"probes,omitempty"`
+}
+
+// Statement is what one operator has said of an outcome. Until is when it no longer waits for another's.
+type Statement struct {
+	Name     string     `json:"name"`
+	Outcome  string     `json:"outcome"`
+	Reason   string     `json:"reason"`
+	Evidence string     `json:"evidence"`
+	At       time.Time  `json:"at"`
+	Until    *time.Time `json:"until,omitempty"`
 }
 
 // Column is a field at preview, now, and as requested.
@@ -205,10 +225,12 @@ type Why struct {
 	Since     time.Time  `json:"since"`
 	Until     *time.Time `json:"until,omitempty"`
 	WaitsFor  string     `json:"waits_for,omitempty"`
-	Next      string     `json:"next"`
-	NextTool  string     `json:"next_tool,omitempty"`
-	Approval  *Approval  `json:"approval,omitempty"`
-	Outcome   *Outcome   `json:"outcome,omitempty"`
+	// Behind are the changes that wait for this one to let go of their target, for people who review.
+	Behind   []string  `json:"behind,omitempty"`
+	Next     string    `json:"next"`
+	NextTool string    `json:"next_tool,omitempty"`
+	Approval *Approval `json:"approval,omitempty"`
+	Outcome  *Outcome  `json:"outcome,omitempty"`
 }
 
 // Found is one page of a find tool.

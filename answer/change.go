@@ -83,10 +83,35 @@ func (w Writer) outcome(c commit.Change) *Outcome {
 	if o.Effect == string(commit.Unknown) {
 		o.SettlesAt = when(e.SettleAt)
 	}
+	if e.Resolvers > 1 {
+		o.Resolvers = e.Resolvers
+	}
+	if s := e.Standing(c.Now); s != nil {
+		o.Statement = statement(*s)
+		o.Statement.Until = when(s.At.Add(commit.ProposalFor))
+	}
 	if w.Detailed {
-		o.Details = e.Detail
+		o.detail(e)
 	}
 	return o
+}
+
+func (o *Outcome) detail(e commit.Execution) {
+	o.Details, o.Key, o.Probes = e.Detail, e.Key, e.Probes
+	o.StartedAt, o.LeaseUntil = when(e.StartedAt), when(e.LeaseUntil)
+	for _, s := range e.Statements {
+		o.Statements = append(o.Statements, *statement(s))
+	}
+}
+
+func statement(s commit.Statement) *Statement {
+	outcome := commit.NotApplied
+	if s.Applied {
+		outcome = commit.Applied
+	}
+	return &Statement{
+		Name: visible.Text(s.Name), Outcome: string(outcome), Reason: visible.Text(s.Reason), Evidence: visible.Text(s.Evidence), At: s.At.UTC(),
+	}
 }
 
 func saidBy(e commit.Execution) string {

@@ -103,6 +103,9 @@ func (w Writer) sentence(c commit.Change) string {
 			key += ".operator"
 		}
 		args["by"], args["reason"] = e.ResolvedBy, reasonOf(e)
+		if s := e.Standing(c.Now); s != nil {
+			key, args["by"] = "status.unknown.proposed", s.Name
+		}
 	}
 	return w.text(key, args)
 }
@@ -287,7 +290,7 @@ func (w Writer) Explain(y commit.Why) Why {
 	change := w.Change(y.Change)
 	out := Why{
 		PreviewID: change.PreviewID, Status: change.Status, Message: w.Say(w.Text(y)), Mover: y.Mover, Since: y.Since.UTC(),
-		Until: when(y.Until), WaitsFor: y.WaitsFor, Next: string(y.Next), Approval: change.Approval, Outcome: change.Outcome,
+		Until: when(y.Until), WaitsFor: y.WaitsFor, Behind: y.Behind, Next: string(y.Next), Approval: change.Approval, Outcome: change.Outcome,
 	}
 	out.NextTool, _ = toolFor(y.Next, OpApply, y.Change)
 	return out

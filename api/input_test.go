@@ -135,7 +135,7 @@ func TestUnknownQueryIsRefused(t *testing.T) {
 	r := newRig(t)
 	id := r.prepared(raise(0, 12000))
 	for path, c := range map[string]struct{ field, says string }{
-		"/v1/previews?stauts=approved":              {"?stauts", "status, target_id"},
+		"/v1/previews?stauts=approved":              {"?stauts", "status, needs_operator, target_id"},
 		"/v1/previews?status=done":                  {"?status", "needs_approval, pending"},
 		"/v1/previews?status=":                      {"?status", "needs_approval, pending"},
 		"/v1/previews?limit=0":                      {"?limit", "1 to 100"},

@@ -8,7 +8,11 @@ import (
 
 // list shows the caller's own changes, or the tenant's to those who review them; the newest first.
 func (c *call) list() error {
-	status, err := c.status()
+	statuses, err := c.statuses()
+	if err != nil {
+		return err
+	}
+	handed, err := c.oneOf(paramNeedsOperator, "true", "false")
 	if err != nil {
 		return err
 	}
@@ -17,7 +21,7 @@ func (c *call) list() error {
 		return err
 	}
 	return c.listed(commit.Filter{
-		Status: status, TargetID: c.query.Get(paramTarget), Action: c.query.Get(paramAction), Cursor: cursor, Limit: limit,
+		Statuses: statuses, NeedsOperator: handed == "true", TargetID: c.query.Get(paramTarget), Action: c.query.Get(paramAction), Cursor: cursor, Limit: limit,
 	})
 }
 

@@ -101,11 +101,26 @@ func (c *call) page() (cursor string, limit int, err error) {
 	return c.query.Get(paramCursor), limit, err
 }
 
-func (c *call) status() (commit.Status, error) {
+// statuses reads one status or several, separated by commas.
+func (c *call) statuses() ([]commit.Status, error) {
+	given, ok := c.query[paramStatus]
+	if !ok {
+		return nil, nil
+	}
+	var out []commit.Status
+	for _, one := range strings.Split(given[0], ",") {
+		if !slices.Contains(commit.Statuses(), commit.Status(one)) {
+			return nil, badParam(paramStatus, "field.one_of", fault.Args{"values": allStatuses()})
+		}
+		out = append(out, commit.Status(one))
+	}
+	return out, nil
+}
+
+func allStatuses() string {
 	var all []string
 	for _, s := range commit.Statuses() {
 		all = append(all, string(s))
 	}
-	status, err := c.oneOf(paramStatus, all...)
-	return commit.Status(status), err
+	return strings.Join(all, ", ")
 }

@@ -38,7 +38,7 @@ func routes() []route {
 		{method: http.MethodPost, path: "/v1/actions/{action}/previews", query: format, serve: (*call).prepare},
 		{
 			method: http.MethodGet, path: "/v1/previews", serve: (*call).list,
-			query: []string{paramStatus, paramTarget, paramAction, paramCursor, paramLimit, paramFormat},
+			query: []string{paramStatus, paramNeedsOperator, paramTarget, paramAction, paramCursor, paramLimit, paramFormat},
 		},
 		{method: http.MethodGet, path: "/v1/previews/{id}", query: []string{paramWait, paramFormat}, serve: (*call).show},
 		{method: http.MethodGet, path: "/v1/previews/{id}/why", serve: (*call).why},

@@ -161,6 +161,7 @@ func (s *Service) claim(ctx context.Context, who actor.Actor, c Change, epochs E
 	cl := Claim{
 		Key: Key{Tenant: c.Preview.Tenant, ID: c.Preview.ID}, Attempt: uuid.New(), By: who, Digest: c.Preview.Digest,
 		Version: c.Preview.Plan.Version, Epochs: epochs, Clocks: s.clocks(action),
+		Resolvers: action.ResolveBy,
 	}
 	// The claim is never cancelled by the caller: a cancelled commit would be a commit in doubt.
 	err = s.claimDurably(context.WithoutCancel(ctx), cl)

@@ -51,6 +51,11 @@ type Execution struct {
 	NeedsOperator bool
 	ResolvedBy    string
 	ResolvedWhy   string
+	// Resolvers is how many operators must say the same; Statements is what they have said, where it is more than one.
+	Resolvers  int
+	Statements []Statement
+	// Key is the idempotency key under which the target knows this item. It is set for people who review, in detail.
+	Key string
 }
 
 // StateAt is the state as every reader must see it: applying whose lease has lapsed is unknown.
@@ -123,6 +128,8 @@ type Claim struct {
 	Version string
 	Epochs  Epochs
 	Clocks  connector.Clocks
+	// Resolvers is how many operators an unknown outcome of this action takes; zero means one.
+	Resolvers int
 }
 
 // LeaseCheck is the last look at the lease, just before the write.
@@ -188,6 +195,8 @@ type Store interface {
 	// HolderOf names the change of this tenant that holds a target, nil if there is none, and says whether its outcome is
 	// unknown.
 	HolderOf(ctx context.Context, tenant, targetKey string) (holder *preview.ID, unknown bool, err error)
+	// Behind names approved changes of this tenant for the same target as this one's, the oldest first.
+	Behind(ctx context.Context, tenant string, id preview.ID, limit int) ([]preview.ID, error)
 	// MarkLapsed turns lapsed leases into unknown and lapsed deadlines into expired, at most limit of each, in a
 	// transaction for either.
 	MarkLapsed(ctx context.Context, limit int) (int, error)
@@ -198,7 +207,8 @@ type Store interface {
 	// another worker has it or it is settled. A replay puts off the moment from which "absent" proves something, to settleFor
 	// after holdFor.
 	BeginProbe(ctx context.Context, k Key, attempt uuid.UUID, kind AttemptKind, holdFor, settleFor time.Duration) (ok bool, err error)
-	// Resolve records an operator's statement. moved is false if the state did not allow it.
+	// Resolve records an operator's statement. moved is false if the state did not allow it, or if somebody has said something
+	// since Resolution.Seen was read.
 	Resolve(ctx context.Context, r Resolution) (moved bool, err error)
 	// List lists changes of a tenant, the newest first.
 	List(ctx context.Context, f Filter) ([]Change, string, error)

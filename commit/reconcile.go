@@ -147,6 +147,7 @@ func (s *Service) probeAll(ctx context.Context, keys []Key) error {
 
 // probe makes one look-up, or one allowed replay, and records what it proved. Another worker's probe is left alone.
 func (s *Service) probe(ctx context.Context, k Key) error {
+	asked := time.Now() // before the question, as with a lease
 	c, epochs, err := s.Store.Load(ctx, k.Tenant, k.ID, true)
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ func (s *Service) probe(ctx context.Context, k Key) error {
 	}
 	r := Result{Key: k, Attempt: attempt, Kind: kind}
 	if kind == Replay {
-		r = s.replay(ctx, c, k, action, clocks, r)
+		r = s.replay(ctx, c, k, action, clocks, asked.Add(replayableFor(c, e, action)), r)
 	} else {
 		r = s.lookup(ctx, c, k, action, clocks, r)
 	}
@@ -198,10 +199,16 @@ func (s *Service) probeKind(c Change, e Execution, a connector.Registered, epoch
 	switch {
 	case a.Able.Lookup, !a.Able.Replay, epochs.Frozen, e.State == NotApplied:
 		return Lookup
-	case !c.Now.Before(e.StartedAt.Add(a.Able.ReplayFor)), !c.Now.Before(c.Preview.Deadline):
+	case replayableFor(c, e, a) <= 0:
 		return Lookup
 	}
 	return Replay
+}
+
+// replayableFor is how long a replay is still allowed: until the target may have forgotten the key, counted from the first send, and
+// no longer than the apply window. A key that is forgotten would make a second effect, so this bounds the send itself.
+func replayableFor(c Change, e Execution, a connector.Registered) time.Duration {
+	return min(e.StartedAt.Add(a.Able.ReplayFor).Sub(c.Now), c.Preview.Deadline.Sub(c.Now))
 }
 
 func (s *Service) lookup(
@@ -229,7 +236,7 @@ func (s *Service) lookup(
 // replay says the same thing again under the same key. Only a confirmed effect settles anything: a refusal may be the
 // target's answer to its own earlier effect.
 func (s *Service) replay(
-	ctx context.Context, c Change, k Key, a connector.Registered, clocks connector.Clocks, r Result,
+	ctx context.Context, c Change, k Key, a connector.Registered, clocks connector.Clocks, until time.Time, r Result,
 ) Result {
 	r.Found = connector.EffectUnsure
 	reading, err := s.read(ctx, a, c.Preview.Plan.Target, clocks.SendFor)
@@ -243,7 +250,7 @@ func (s *Service) replay(
 		r.Evidence = map[string]any{"cause": "the probe's time was over or another worker's: not replayed"}
 		return r
 	}
-	deadline := asked.Add(min(clocks.SendFor, check.Left-s.SendMargin))
+	deadline := asked.Add(min(clocks.SendFor, check.Left-s.SendMargin, until.Sub(asked)-s.SendMargin))
 	if !time.Now().Before(deadline) {
 		r.Evidence = map[string]any{"cause": "the probe's time was over or another worker's: not replayed"}
 		return r

@@ -16,6 +16,12 @@ type Resolution struct {
 	Applied bool
 	// Reason is why the operator says so; Evidence is what they looked at (a ticket, a log line, a screenshot's address).
 	Reason, Evidence string
+
+	// Settles says that this statement is the last one needed; With names who has said the same before, and Seen is how many
+	// statements there were. Resolve sets them.
+	Settles bool
+	With    []string
+	Seen    int
 }
 
 const (
@@ -25,7 +31,8 @@ const (
 
 // Resolve settles an unknown outcome by a person's word, once the target was asked and could not tell. Only a human operator may,
 // never the requester. Repeating the same statement changes nothing; a contradictory one is a conflict that names the first. "Not
-// applied" is heard only once a late effect is no longer to be expected (Execution.SettleAt). Faults: not_found, forbidden,
+// applied" is heard only once a late effect is no longer to be expected (Execution.SettleAt). Where the action asks for two
+// operators, the first one's word is a proposal and the outcome stays unknown: see hear. Faults: not_found, forbidden,
 // invalid_input, conflict.
 func (s *Service) Resolve(ctx context.Context, r Resolution) (Change, error) {
 	r.Tenant = r.By.Tenant
@@ -53,23 +60,7 @@ func (s *Service) Resolve(ctx context.Context, r Resolution) (Change, error) {
 	if e.StateAt(c.Now) != Unknown {
 		return s.alreadySettled(c, e, r)
 	}
-	moved, err := s.Store.Resolve(ctx, r)
-	if err != nil {
-		return c, err
-	}
-	fresh, _, err := s.Store.Load(ctx, r.Tenant, r.ID, true)
-	if err != nil {
-		return c, err
-	}
-	if moved {
-		s.Observe.Settled(c.Preview.Action, fresh.Status)
-		return fresh, nil
-	}
-	e, err = execution(fresh, r.Item)
-	if err != nil {
-		return fresh, err
-	}
-	return s.alreadySettled(fresh, e, r)
+	return s.hearAndRecord(ctx, c, e, r)
 }
 
 // lookFirst asks the target once more before a person's word counts: proof beats a statement, and a mistaken "it did not
@@ -81,12 +72,26 @@ func (s *Service) lookFirst(ctx context.Context, c Change, k Key) (Change, Execu
 	if err := s.probe(ctx, k); err != nil {
 		return c, Execution{}, err
 	}
-	fresh, _, err := s.Store.Load(ctx, k.Tenant, k.ID, true)
+	return s.loadItem(ctx, k)
+}
+
+// loadItem reads a change for an operator, and one item of it.
+func (s *Service) loadItem(ctx context.Context, k Key) (Change, Execution, error) {
+	c, _, err := s.Store.Load(ctx, k.Tenant, k.ID, true)
 	if err != nil {
 		return c, Execution{}, err
 	}
-	e, err := execution(fresh, k.Item)
-	return fresh, e, err
+	c = s.withKeys(c)
+	e, err := execution(c, k.Item)
+	return c, e, err
+}
+
+// withKeys adds what the target calls each item, so that a person can search the target's own log for it.
+func (s *Service) withKeys(c Change) Change {
+	for i := range c.Executions {
+		c.Executions[i].Key = IdempotencyKey(s.Secret, c.Preview.Tenant, c.Preview.ID, c.Executions[i].Item)
+	}
+	return c
 }
 
 func checkStatements(r Resolution) error {
@@ -104,11 +109,7 @@ func checkStatements(r Resolution) error {
 
 // alreadySettled answers a statement about an outcome that is known: the same one is a repetition, another a conflict.
 func (s *Service) alreadySettled(c Change, e Execution, r Resolution) (Change, error) {
-	said := NotApplied
-	if r.Applied {
-		said = Applied
-	}
-	settled := e.StateAt(c.Now)
+	said, settled := saying(r.Applied), e.StateAt(c.Now)
 	switch {
 	case settled == said:
 		return c, nil
@@ -146,7 +147,7 @@ func (s *Service) Probe(ctx context.Context, who actor.Actor, id preview.ID) (Ch
 		return c, err
 	}
 	fresh, _, err := s.Store.Load(ctx, who.Tenant, id, true)
-	return fresh, err
+	return s.withKeys(fresh), err
 }
 
 // WorthALook reports whether looking at the target may still tell something: the outcome is unknown, or was called not applied by
@@ -176,7 +177,7 @@ func (s *Service) forOperator(ctx context.Context, who actor.Actor, id preview.I
 	case c.Preview.Requester.Involves(who.Person()):
 		return Change{}, forbid("fault.forbidden.own_change")
 	}
-	return c, nil
+	return s.withKeys(c), nil
 }
 
 func execution(c Change, item int) (Execution, error) {

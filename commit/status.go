@@ -18,6 +18,9 @@ const poll = 250 * time.Millisecond
 // Status answers for a change as it stands, waiting up to wait for it to change if somebody is to move. Faults: not_found.
 func (s *Service) Status(ctx context.Context, who actor.Actor, id preview.ID, wait time.Duration, detail bool) (Change, error) {
 	c, err := s.visible(ctx, who, id, detail)
+	if err == nil && detail && preview.Reviews(who) {
+		c = s.withKeys(c)
+	}
 	if err != nil || wait <= 0 || !moves(c.Status) {
 		return c, err
 	}
@@ -81,6 +84,9 @@ func (s *Service) until(ctx context.Context, c Change, wait time.Duration, detai
 		if err != nil {
 			return c, err
 		}
+		if len(c.Executions) > 0 && c.Executions[0].Key != "" {
+			fresh = s.withKeys(fresh)
+		}
 		if c = fresh; done(c) {
 			return c, nil
 		}
@@ -93,10 +99,12 @@ type Filter struct {
 	// Owner restricts to the caller's own changes: its ID, and the person it may apply for.
 	OwnerID, OwnerPerson string
 	Status               Status
-	TargetID             string
-	Action               string
-	Cursor               string
-	Limit                int
+	// Statuses asks for any of several, beside Status.
+	Statuses []Status
+	TargetID string
+	Action   string
+	Cursor   string
+	Limit    int
 	// NeedsOperator restricts to unknown outcomes that were handed over.
 	NeedsOperator bool
 }

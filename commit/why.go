@@ -22,6 +22,9 @@ type Why struct {
 	Until time.Time
 	// WaitsFor is the change that holds the same target, empty if none.
 	WaitsFor string
+	// Behind are the changes of this tenant that are approved and wait for this one's target, for people who review; at most
+	// mostBehind.
+	Behind []string
 	// Next is the step for the requester.
 	Next fault.Next
 }
@@ -32,7 +35,13 @@ func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why,
 	if err != nil {
 		return Why{}, err
 	}
+	if preview.Reviews(who) {
+		c = s.withKeys(c)
+	}
 	w := explain(c)
+	if w.Behind, err = s.behind(ctx, who, c); err != nil {
+		return Why{}, err
+	}
 	if c.Status == StatusApproved {
 		holder, _, err := s.Store.HolderOf(ctx, who.Tenant, c.Preview.Plan.Target.Key())
 		if err != nil {
@@ -44,6 +53,25 @@ func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why,
 		}
 	}
 	return w, nil
+}
+
+// mostBehind bounds how many changes behind one are named.
+const mostBehind = 20
+
+// behind names who waits for a change that holds its target.
+func (s *Service) behind(ctx context.Context, who actor.Actor, c Change) ([]string, error) {
+	if !preview.Reviews(who) || c.Status != StatusApplying && c.Status != StatusUnknown {
+		return nil, nil
+	}
+	waiting, err := s.Store.Behind(ctx, who.Tenant, c.Preview.ID, mostBehind)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, id := range waiting {
+		names = append(names, id.String())
+	}
+	return names, nil
 }
 
 type explanation struct {
@@ -102,6 +130,10 @@ func explainExecution(c Change, w *Why) {
 		if e.NeedsOperator {
 			w.Mover = "operator"
 			w.Text = connector.Say("why.unknown.operator", nil)
+		}
+		if first := e.Standing(c.Now); first != nil {
+			w.Text = connector.Say("why.unknown.proposed", connector.Args{"by": first.Name})
+			w.Until = first.At.Add(ProposalFor)
 		}
 	case StatusApplying:
 		w.Until = e.LeaseUntil

@@ -92,6 +92,9 @@ type Action struct {
 	Input json.RawMessage
 	// Clocks override the service's defaults where they are not zero.
 	Clocks Clocks
+	// ResolveBy is how many operators must say the same before their word settles an outcome that no look-up could: one (also
+	// where it is zero) or two.
+	ResolveBy int
 }
 
 // Find is a read-only tool. Its texts are find.NAME.title and .description.

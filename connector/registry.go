@@ -59,6 +59,9 @@ func (r *Registry) add(c Connector, d Description) error {
 		if a.Version < 1 || len(a.Scopes) == 0 || len(a.Input) == 0 {
 			return fmt.Errorf("action %s needs a version, scopes and an input schema", a.Name)
 		}
+		if a.ResolveBy < 0 || a.ResolveBy > 2 {
+			return fmt.Errorf("action %s: an unknown outcome is settled by one operator or two, not by %d", a.Name, a.ResolveBy)
+		}
 		r.actions[a.Name] = Registered{Action: a, Connector: c, System: d.System, Able: d.Able}
 	}
 	for _, f := range d.Finds {

@@ -39,9 +39,9 @@ with c as (` + sqlEpochs + `
   returning e.preview_id
 ), e as (
   insert into executions (preview_id, item, tenant_id, target_key, state, current_attempt, claimed_by, started_at, lease_until,
-    settle_at, version_before)
+    settle_at, version_before, resolvers)
   select id, @item, tenant_id, target_key, 'applying', @attempt, @actor, now, now + @lease_for::interval,
-    now + @lease_for::interval + @send_for::interval + @settle_for::interval, @version
+    now + @lease_for::interval + @send_for::interval + @settle_for::interval, @version, @resolvers
   from u where not exists (select from executions x where x.preview_id = u.id and x.item = @item)
 ), a as (
   insert into attempts (id, preview_id, item, tenant_id, kind, started_at)
@@ -89,7 +89,8 @@ func claimArgs(c commit.Claim) pgx.NamedArgs {
 		"id": c.ID.UUID(), "tenant": c.Tenant, "item": c.Item, "attempt": c.Attempt, "actor": c.By.ID(), "digest": c.Digest[:],
 		"freeze_epoch": c.Epochs.Freeze, "policy_epoch": c.Epochs.Policy, "approvers_epoch": c.Epochs.Approvers,
 		"lease_for": c.Clocks.LeaseFor, "send_for": c.Clocks.SendFor, "settle_for": c.Clocks.SettleFor, "version": c.Version,
-		"body": body(map[string]any{"attempt": c.Attempt.String(), "item": c.Item, "digest": c.Digest.String()}),
+		"resolvers": max(c.Resolvers, 1),
+		"body":      body(map[string]any{"attempt": c.Attempt.String(), "item": c.Item, "digest": c.Digest.String()}),
 	}
 }
 

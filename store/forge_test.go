@@ -73,6 +73,7 @@ func forgeExecution(ctx context.Context, tx pgx.Tx, id preview.ID, item int, sta
 		"current_attempt": uuid.NewString(), "claimed_by": "forged", "started_at": now, "lease_until": now.Add(lease),
 		"settle_at": now.Add(lease), "reason": "", "evidence": "", "detail": fields{}, "contradicted": false, "version_before": "",
 		"probes": 0, "needs_operator": false, "resolved_by": "", "resolved_why": "",
+		"resolvers": 1, "stated": 0,
 	}
 	switch state {
 	case commit.Applied:

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,17 +29,84 @@ case when p.state in ('needs_approval', 'pending', 'approved') and p.deadline <=
       from executions e where e.preview_id = p.id) x)
   end`
 
-const sqlList = `
+// A list's statement is its head, the conditions that its filter asks for, and its tail. A condition that is not asked for is not
+// in the text: Postgres plans each shape by itself, and a page costs the same whatever the tenant has stored.
+const (
+	sqlList = `
 select ` + previewColumns + `, ` + executionColumns + `, clock_timestamp()
 from previews p
-where p.tenant_id = @tenant
-  and (@owner = '' or p.requester_id = @owner or (@person <> '' and p.requester_person = @person))
-  and (@target = '' or p.target_id = @target)
-  and (@action = '' or p.action = @action)
-  and (@status = '' or @status = (` + sqlStatus + `))
-  and (not @handed_over or exists (select from executions e where e.preview_id = p.id and e.needs_operator))
-  and (@before::uuid is null or p.id < @before)
-order by p.id desc limit @limit`
+where p.tenant_id = @tenant`
+	ofOwner  = ` and p.requester_id = @owner`
+	ofPerson = ` and p.requester_person = @person`
+	ofTarget = ` and p.target_id = @target`
+	ofAction = ` and p.action = @action`
+	ofStatus = ` and (` + sqlStatus + `) = any(@statuses)`
+	handed   = ` and p.id in (select e.preview_id from executions e where e.tenant_id = @tenant
+  and e.state in ('applying', 'unknown', 'not_sent') and e.needs_operator)`
+	older      = ` and p.id < @before`
+	fromNewest = ` order by p.id desc limit @limit`
+)
+
+// narrowed leads to the index of a status; what it lets through is still compared with the status itself.
+var narrowed = map[commit.Status]string{
+	commit.StatusNeedsApproval: `p.state = 'needs_approval'`,
+	commit.StatusPending:       `p.state = 'pending'`,
+	commit.StatusApproved:      `p.state = 'approved'`,
+	commit.StatusDenied:        `p.state = 'denied'`,
+	commit.StatusRejected:      `p.state = 'rejected'`,
+	commit.StatusCanceled:      `p.state = 'canceled'`,
+	commit.StatusExpired:       `p.state in ('needs_approval', 'pending', 'approved', 'expired')`,
+	commit.StatusApplying:      openOutcome,
+	commit.StatusUnknown:       openOutcome,
+	commit.StatusApplied:       claimedAnd + `= 'applied')`,
+	commit.StatusNotApplied:    claimedAnd + `= 'not_applied')`,
+	commit.StatusPartlyApplied: claimedAnd + `= 'not_applied')`,
+}
+
+const (
+	claimedAnd  = `p.state = 'claimed' and p.id in (select e.preview_id from executions e where e.tenant_id = @tenant and e.state `
+	openOutcome = claimedAnd + `in ('applying', 'unknown', 'not_sent'))`
+)
+
+func narrow(statuses []string) string {
+	var ways []string
+	for _, status := range statuses {
+		if way := narrowed[commit.Status(status)]; !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+	if len(ways) == 0 || slices.Contains(ways, "") {
+		return ""
+	}
+	return ` and (` + strings.Join(ways, ` or `) + `)`
+}
+
+// listing is the statement for a filter. A person's own changes carry the person, whether asked for directly or by an agent.
+func listing(f commit.Filter) string {
+	sql, statuses := sqlList, statusesOf(f)
+	for _, c := range []struct {
+		asked bool
+		sql   string
+	}{
+		{f.OwnerPerson != "", ofPerson}, {f.OwnerPerson == "" && f.OwnerID != "", ofOwner}, {f.TargetID != "", ofTarget},
+		{f.Action != "", ofAction}, {len(statuses) > 0, narrow(statuses) + ofStatus}, {f.NeedsOperator, handed}, {f.Cursor != "", older},
+	} {
+		if c.asked {
+			sql += c.sql
+		}
+	}
+	return sql + fromNewest
+}
+
+func statusesOf(f commit.Filter) []string {
+	statuses := make([]string, 0, len(f.Statuses)+1)
+	for _, status := range append([]commit.Status{f.Status}, f.Statuses...) {
+		if status != "" {
+			statuses = append(statuses, string(status))
+		}
+	}
+	return statuses
+}
 
 // List lists changes, the newest first. See commit.Store.
 func (s *Store) List(ctx context.Context, f commit.Filter) ([]commit.Change, string, error) {
@@ -49,9 +118,9 @@ func (s *Store) List(ctx context.Context, f commit.Filter) ([]commit.Change, str
 		}
 		before = &place.ID
 	}
-	changes, err := collect(ctx, s.pool, sqlList, pgx.NamedArgs{
+	changes, err := collect(ctx, s.pool, listing(f), pgx.NamedArgs{
 		"tenant": f.Tenant, "owner": f.OwnerID, "person": f.OwnerPerson, "target": f.TargetID, "action": f.Action,
-		"status": string(f.Status), "handed_over": f.NeedsOperator, "before": before, "limit": f.Limit + 1,
+		"statuses": statusesOf(f), "before": before, "limit": f.Limit + 1,
 	}, scanChange)
 	if err != nil {
 		return nil, "", fmt.Errorf("listing changes: %w", err)
@@ -75,9 +144,12 @@ func scanChange(rows pgx.CollectableRow) (commit.Change, error) {
 
 const sqlQueue = `
 select ` + previewColumns + `, clock_timestamp() from previews p
-where p.tenant_id = @tenant and p.state = 'pending' and p.deadline > clock_timestamp()
-  and (@after::timestamptz is null or (p.deadline, p.id) > (@after, @after_id::uuid))
-order by p.deadline, p.id limit @limit`
+where p.tenant_id = @tenant and p.state = 'pending' and p.deadline > clock_timestamp()`
+
+const (
+	later       = ` and (p.deadline, p.id) > (@after, @after_id)`
+	fromSoonest = ` order by p.deadline, p.id limit @limit`
+)
 
 // soonest is the place in the queue, which runs from the first to expire.
 type soonest struct {
@@ -91,16 +163,17 @@ func (s *Store) Queue(ctx context.Context, tenant string, page approvals.Page) (
 	if limit <= 0 || limit > 100 {
 		limit = 50
 	}
-	args := pgx.NamedArgs{"tenant": tenant, "after": (*time.Time)(nil), "after_id": (*uuid.UUID)(nil), "limit": limit + 1}
+	sql, args := sqlQueue, pgx.NamedArgs{"tenant": tenant, "limit": limit + 1}
 	if page.Cursor != "" {
 		var place soonest
 		if err := readCursor(page.Cursor, &place); err != nil {
 			return nil, "", time.Time{}, err
 		}
 		args["after"], args["after_id"] = place.Deadline, place.ID
+		sql += later
 	}
 	var now time.Time
-	previews, err := collect(ctx, s.pool, sqlQueue, args, func(rows pgx.CollectableRow) (preview.Preview, error) {
+	previews, err := collect(ctx, s.pool, sql+fromSoonest, args, func(rows pgx.CollectableRow) (preview.Preview, error) {
 		var r row
 		if err := rows.Scan(append(r.into(), &now)...); err != nil {
 			return preview.Preview{}, err

@@ -26,7 +26,11 @@ const executionColumns = `
      'current_attempt', e.current_attempt, 'claimed_by', e.claimed_by, 'started_at', e.started_at, 'lease_until', e.lease_until,
      'settle_at', e.settle_at, 'finished_at', e.finished_at, 'reason', e.reason, 'evidence', e.evidence, 'detail', e.detail,
      'contradicted', e.contradicted, 'probes', e.probes, 'next_probe_at', e.next_probe_at, 'needs_operator', e.needs_operator,
-     'resolved_by', e.resolved_by, 'resolved_why', e.resolved_why) order by e.item), '[]')
+     'resolved_by', e.resolved_by, 'resolved_why', e.resolved_why, 'resolvers', e.resolvers,
+     'statements', case when e.resolvers > 1 and e.stated > 0 then (
+       select json_agg(json_build_object('person', s.person, 'name', s.name, 'applied', s.applied, 'reason', s.reason,
+         'evidence', s.evidence, 'at', s.stated_at) order by s.seq)
+       from resolutions s where s.preview_id = e.preview_id and s.item = e.item) end) order by e.item), '[]')
    from executions e where e.preview_id = p.id) as executions`
 
 const historyColumns = `
@@ -89,6 +93,9 @@ type executionRow struct {
 	NeedsOperator  bool            `json:"needs_operator"`
 	ResolvedBy     string          `json:"resolved_by"`
 	ResolvedWhy    string          `json:"resolved_why"`
+	Resolvers      int             `json:"resolvers"`
+
+	Statements []commit.Statement `json:"statements"`
 }
 
 func (e executionRow) execution() commit.Execution {
@@ -97,6 +104,7 @@ func (e executionRow) execution() commit.Execution {
 		StartedAt: e.StartedAt, LeaseUntil: e.LeaseUntil, SettleAt: e.SettleAt, FinishedAt: at(e.FinishedAt), Reason: e.Reason,
 		Evidence: e.Evidence, Detail: e.Detail, Contradicted: e.Contradicted, Probes: e.Probes, NextProbeAt: at(e.NextProbeAt),
 		NeedsOperator: e.NeedsOperator, ResolvedBy: e.ResolvedBy, ResolvedWhy: e.ResolvedWhy,
+		Resolvers: e.Resolvers, Statements: e.Statements,
 	}
 }
 

@@ -65,7 +65,8 @@ func (s *Store) MarkLapsed(ctx context.Context, limit int) (int, error) {
 	return total, nil
 }
 
-// sqlNextProbes takes a share of each action's, so that a target with a thousand open outcomes does not hide another's one.
+// sqlNextProbes takes a share of each action's, so that a target with a thousand open outcomes does not hide another's one. What
+// somebody holds is passed over, so that no worker waits for another.
 const sqlNextProbes = `
 select tenant_id, preview_id, item, action from (
   select e.tenant_id, e.preview_id, e.item, p.action, e.next_probe_at,
@@ -73,7 +74,8 @@ select tenant_id, preview_id, item, action from (
   from executions e join previews p on p.id = e.preview_id
   where e.state in ('unknown', 'not_applied') and e.next_probe_at <= clock_timestamp()
     and (e.probe_until is null or e.probe_until <= clock_timestamp())
-) due where place <= @limit order by next_probe_at`
+) due, lateral (select from previews p where p.id = due.preview_id for no key update skip locked) free
+where place <= @limit order by next_probe_at`
 
 // NextProbes lists due probes. See commit.Store.
 func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Due, error) {
@@ -92,14 +94,16 @@ func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Due, error)
 
 // sqlBeginProbe makes the probe the current attempt, which fences off the sender before it: a sender that wakes up later
 // finds that its attempt is not current and sends nothing. A replay can cause the effect as a send can, so "absent" has to
-// wait for it as for a send. What was found not applied is looked at again after five minutes, an hour and a day, for an effect
-// that came late.
+// wait for it as for a send, and a freeze forbids it. What was found not applied is looked at again after five minutes, an hour
+// and a day, for an effect that came late.
 const sqlBeginProbe = `
-with l as materialized (
+with c as (` + sqlEpochs + `
+), l as materialized (
   select id from previews where id = @id and tenant_id = @tenant for update
 ), ok as materialized (
   select e.preview_id as id, e.item, e.tenant_id, clock_timestamp() as now from l join executions e on e.preview_id = l.id and e.item = @item
   where e.state = 'unknown' and (e.probe_until is null or e.probe_until <= clock_timestamp())
+      and (@kind <> 'replay' or not (select frozen from c))
     or e.state = 'not_applied' and e.reason in ('looked_up', 'resolved') and @kind = 'lookup'
   for update of e
 ), x as (

@@ -30,6 +30,7 @@ with page as materialized (
   insert into tombstones (preview_id, tenant_id, audit_seq, audit_head, key_hash, settled_at)
   select id, tenant_id, audit_seq, audit_head, key_hash, settled_at from old
   returning preview_id
+), resolutions_gone as (delete from resolutions where preview_id in (select preview_id from t)
 ), attempts_gone as (delete from attempts where preview_id in (select preview_id from t)
 ), executions_gone as (delete from executions where preview_id in (select preview_id from t)
 ), decisions_gone as (delete from decisions where preview_id in (select preview_id from t)

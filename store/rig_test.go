@@ -39,7 +39,9 @@ type ledger struct {
 	read    func(connector.Reading) (connector.Reading, error)
 	deny    string
 	able    connector.Capabilities
-	suffix  string
+	// resolvers is how many operators the action asks for.
+	resolvers int
+	suffix    string
 }
 
 func newLedger() *ledger {
@@ -57,7 +59,7 @@ func (l *ledger) action() string { return "text_change" + l.suffix }
 
 func (l *ledger) Describe() connector.Description {
 	return connector.Description{System: l.system(), Able: l.able, Actions: []connector.Action{{
-		Name: l.action(), Version: 1, Scopes: []string{"ledger:write"}, ReadScopes: []string{"ledger:read"},
+		Name: l.action(), Version: 1, Scopes: []string{"ledger:write"}, ReadScopes: []string{"ledger:read"}, ResolveBy: l.resolvers,
 		Input: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["id","text"],
 			"properties":{"id":{"type":"string","minLength":1},"text":{"type":"string"}}}`),
 	}}}

@@ -183,6 +183,9 @@ func TestTheStatusFilterAgreesWithStatusOf(t *testing.T) {
 	forged := 1
 	r.forging(func(tx pgx.Tx) error {
 		for _, s := range preview.States() {
+			if s == preview.Claimed { // never without an execution, and with every pair of them below
+				continue
+			}
 			for _, until := range []time.Duration{-time.Hour, time.Hour} {
 				f := inState(s)
 				f["deadline"] = time.Now().Add(until).UTC()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -146,24 +147,31 @@ func (s *Store) SendBack(ctx context.Context, tenant string, id preview.ID, ruli
 	})
 }
 
-// sqlResolve settles an unknown outcome by an operator's word.
+// sqlResolve records an operator's word, if nothing was said since its author looked, and settles an unknown outcome by it where no
+// other is needed. A trigger counts the people once more.
 const sqlResolve = `
 with l as materialized (
   select id from previews where id = @id and tenant_id = @tenant for update
 ), ok as materialized (
   select e.preview_id as id, e.item, clock_timestamp() as now from l join executions e on e.preview_id = l.id and e.item = @item
   where (e.state = 'unknown' or e.state = 'applying' and e.lease_until <= clock_timestamp())
-    and (@applied or e.settle_at <= clock_timestamp())
+    and (@applied or e.settle_at <= clock_timestamp()) and e.stated = @seen
   for update of e
+), said as (
+  update executions e set stated = e.stated + 1, needs_operator = true
+  from ok where e.preview_id = ok.id and e.item = ok.item and not @settles
 ), x as (
-  update executions e set state = case when @applied then 'applied' else 'not_applied' end, finished_at = ok.now,
+  update executions e set state = case when @applied then 'applied' else 'not_applied' end, finished_at = ok.now, stated = e.stated + 1,
     reason = case when @applied then '' else 'resolved' end, evidence = 'operator', detail = e.detail || @detail,
-    resolved_by = @name, resolved_why = @reason, needs_operator = false, probe_until = null,
+    resolved_by = @names, resolved_why = @reason, needs_operator = false, probe_until = null,
     next_probe_at = case when not @applied then ok.now + interval '5 minutes' end
-  from ok where e.preview_id = ok.id and e.item = ok.item
+  from ok where e.preview_id = ok.id and e.item = ok.item and @settles
 ), u as (
   update previews p set ` + nextHead + `
   from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+), s as (
+  insert into resolutions (preview_id, seq, item, tenant_id, person, name, applied, reason, evidence, stated_at)
+  select u.id, u.audit_seq, @item, u.tenant_id, @person, @name, @applied, @reason, @evidence, u.now from u
 )` + chained
 
 // Resolve records an operator's statement. See commit.Store.
@@ -172,11 +180,34 @@ func (s *Store) Resolve(ctx context.Context, r commit.Resolution) (bool, error) 
 	if err != nil {
 		return false, err
 	}
+	kind := "proposed"
+	if r.Settles {
+		kind = "resolved"
+	}
 	return s.move(ctx, sqlResolve, pgx.NamedArgs{
-		"id": r.ID.UUID(), "tenant": r.Tenant, "item": r.Item, "applied": r.Applied, "name": r.By.HumanName(), "reason": r.Reason,
-		"detail": detail, "kind": "resolved", "actor": r.By.ID(),
+		"id": r.ID.UUID(), "tenant": r.Tenant, "item": r.Item, "applied": r.Applied, "person": r.By.Person(), "name": r.By.HumanName(),
+		"names": strings.Join(append(r.With, r.By.HumanName()), ", "), "reason": r.Reason, "evidence": r.Evidence, "settles": r.Settles,
+		"seen": r.Seen, "detail": detail, "kind": kind, "actor": r.By.ID(),
 		"body": body(map[string]any{"applied": r.Applied, "reason": r.Reason, "evidence": r.Evidence, "item": r.Item}),
 	})
+}
+
+const sqlBehind = `
+select w.id from previews p join previews w on w.tenant_id = p.tenant_id and w.target_id = p.target_id and w.target_key = p.target_key
+where p.id = @id and p.tenant_id = @tenant and w.id <> p.id and w.state = 'approved' and w.deadline > clock_timestamp()
+order by w.id limit @limit`
+
+// Behind names who waits for the target of a change. See commit.Store.
+func (s *Store) Behind(ctx context.Context, tenant string, id preview.ID, limit int) ([]preview.ID, error) {
+	waiting, err := collect(ctx, s.pool, sqlBehind, pgx.NamedArgs{"tenant": tenant, "id": id.UUID(), "limit": limit}, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return nil, fmt.Errorf("naming who waits for a target: %w", err)
+	}
+	ids := make([]preview.ID, 0, len(waiting))
+	for _, one := range waiting {
+		ids = append(ids, preview.ID(one))
+	}
+	return ids, nil
 }
 
 const sqlHolder = `
