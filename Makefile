@@ -60,6 +60,14 @@ long-suites:
 test/clients: build ## Drive the service with MCP clients that others have written (they and, if need be, Node come from npm)
 	@go run ./test/clients -binary bin/cutonce
 
+# How long the soak goes on, and which schedule it replays: 0 draws a fresh seed, which it prints.
+SOAK ?= 60s
+SEED ?= 0
+
+.PHONY: test/soak
+test/soak: build ## Let many clients use three replicas that are killed and paused, then check every promise (SOAK=60s SEED=n)
+	@go run ./test/soak -binary bin/cutonce -for $(SOAK) -seed $(SEED)
+
 .PHONY: test/containers
 test/containers: build ## Prove it in containers: tests with Postgres in one, the image, docker-compose.yml (needs a Docker engine)
 	@test/containers/run
