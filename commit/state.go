@@ -65,11 +65,12 @@ const (
 // States lists every state of an execution.
 func States() []State { return []State{Applying, NotSent, Unknown, Applied, NotApplied} }
 
-// Transitions is the one table of legal moves of an execution (see preview.Transitions).
+// Transitions is the one table of legal moves of an execution (see preview.Transitions). What never left is found applied, or called
+// unknown, only after a restore from a backup.
 func Transitions() map[State][]State {
 	return map[State][]State{
 		Applying:   {Applied, NotApplied, NotSent, Unknown},
-		NotSent:    {Applying},
+		NotSent:    {Applying, Applied, Unknown},
 		Unknown:    {Applied, NotApplied},
 		NotApplied: {Applied},
 	}

@@ -34,11 +34,12 @@ func States() []State {
 func Initial() []State { return []State{NeedsApproval, Approved, Denied} }
 
 // Transitions is the one table of legal moves. It is rendered as rows in Postgres, which a trigger enforces, and as the
-// diagram of ARCHITECTURE.md; a test compares the three.
+// diagram of ARCHITECTURE.md; a test compares the three. What was never approved becomes claimed only by an effect that is found
+// after a restore from a backup, which has forgotten the approval.
 func Transitions() map[State][]State {
 	return map[State][]State{
-		NeedsApproval: {Pending, Canceled, Expired},
-		Pending:       {Approved, Rejected, Canceled, Expired, NeedsApproval},
+		NeedsApproval: {Pending, Canceled, Expired, Claimed},
+		Pending:       {Approved, Rejected, Canceled, Expired, NeedsApproval, Claimed},
 		Approved:      {Claimed, NeedsApproval, Rejected, Canceled, Expired},
 		Claimed:       {Approved},
 	}

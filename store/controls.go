@@ -12,11 +12,17 @@ const sqlControlLock = `select pg_advisory_xact_lock(hashtextextended('cutonce.c
 
 // sqlActivatePolicy puts a policy in force that never was, or any if @again.
 const sqlActivatePolicy = `
-with p as (
-  insert into policies (version, body) values (@version, @body) on conflict (version) do nothing
-)
-update controls set policy_version = @version, policy_epoch = policy_epoch + 1
-where tenant_id = '' and policy_version <> @version and (@again or not exists (select from policies where version = @version))`
+with known as materialized (select exists (select from policies where version = @version) as before
+), p as (
+  insert into policies (version, body) values (@version, @text) on conflict (version) do nothing
+), ok as (
+  select clock_timestamp() as now, case when before then 'policy_reinstated' else 'policy_activated' end as kind
+  from known where @again or not before
+), u as (
+  update controls k set policy_version = @version, policy_epoch = k.policy_epoch + 1, ` + nextControl + `
+  from ok where k.tenant_id = '' and k.policy_version <> @version
+  returning ` + controlEnd + `
+)` + controlChained
 
 const sqlPolicyInForce = `select policy_version = @version from controls where tenant_id = ''`
 
@@ -47,7 +53,9 @@ func (s *Store) ReinstatePolicy(ctx context.Context, version, text string) error
 }
 
 func (s *Store) activate(ctx context.Context, version, text string, again bool) error {
-	args := pgx.NamedArgs{"version": version, "body": text, "again": again}
+	args := pgx.NamedArgs{
+		"version": version, "text": text, "again": again, "actor": service, "body": body(map[string]any{"version": version}),
+	}
 	var inForce bool
 	err := s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
 		b.Queue(sqlControlLock)

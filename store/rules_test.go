@@ -172,12 +172,12 @@ func TestWhatMovesBetweenTheLookAndTheClaim(t *testing.T) {
 		name, sql string
 		want      fault.Code // empty: it authorises anew and is applied
 	}{
-		{"frozen", `update controls set frozen = true, freeze_epoch = freeze_epoch + 1 where tenant_id = ''`, fault.Frozen},
-		{"the tenant is frozen", `insert into controls (tenant_id, frozen, freeze_epoch) values ('acme', true, 1)`, fault.Frozen},
-		{"another tenant is frozen", `insert into controls (tenant_id, frozen, freeze_epoch) values ('other', true, 1)`, ""},
-		{"frozen and thawed", `update controls set freeze_epoch = freeze_epoch + 2 where tenant_id = ''`, ""},
-		{"an approver was removed", `update controls set approvers_epoch = approvers_epoch + 1 where tenant_id = ''`, ""},
-		{"another policy", `update controls set policy_version = 'p2', policy_epoch = policy_epoch + 1 where tenant_id = ''`, fault.Conflict},
+		{"frozen", controlSQL("", `frozen = true, freeze_epoch = k.freeze_epoch + 1`), fault.Frozen},
+		{"the tenant is frozen", frozenTenantSQL("acme"), fault.Frozen},
+		{"another tenant is frozen", frozenTenantSQL("other"), ""},
+		{"frozen and thawed", controlSQL("", `freeze_epoch = k.freeze_epoch + 2`), ""},
+		{"an approver was removed", controlSQL("", `approvers_epoch = k.approvers_epoch + 1`), ""},
+		{"another policy", controlSQL("", `policy_version = 'p2', policy_epoch = k.policy_epoch + 1`), fault.Conflict},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

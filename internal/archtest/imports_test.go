@@ -32,7 +32,7 @@ var rooms = map[string]room{
 	// verify holds the guarantees up against a configuration: it wires the core on a scratch schema, as cmd/cutonce does on the real one.
 	"verify":                     {Ours: []string{"approvals", "audit", "commit", "connector", "policy", "preview", "store"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"}},
 	"answer":                     {Ours: []string{"commit", "connector", "preview", "policy", "internal/catalog", "internal/visible"}},
-	"store":                      {Ours: []string{"approvals", "commit", "connector", "preview", "migrations", "internal/session"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/google/uuid"}},
+	"store":                      {Ours: []string{"approvals", "audit", "commit", "connector", "preview", "migrations", "internal/session"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/google/uuid"}},
 	"commit":                     {Ours: []string{"connector", "preview"}, Libs: []string{"github.com/google/uuid"}},
 	"approvals":                  {Ours: []string{"connector", "policy", "preview"}},
 	"preview":                    {Ours: []string{"connector", "policy", "internal/intake"}, Libs: []string{"github.com/google/uuid"}},

@@ -1,0 +1,30 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// controlSQL changes the control of a scope and writes its event, as the service's statements do. The set list names columns of k.
+func controlSQL(scope, set string) string {
+	return fmt.Sprintf(`
+		with u as (
+		  update controls k set %s, audit_seq = k.audit_seq + 1,
+		    audit_head = control_hash(k.audit_head, k.tenant_id, k.audit_seq + 1, 'raw', 'raw', clock_timestamp(), '{}')
+		  where k.tenant_id = '%s' returning k.tenant_id, k.audit_seq, k.audit_head
+		)
+		insert into control_events (scope, seq, kind, actor, at, body, hash)
+		select tenant_id, audit_seq, 'raw', 'raw', clock_timestamp(), '{}', audit_head from u`, set, strings.ReplaceAll(scope, "'", "''"))
+}
+
+// frozenTenantSQL freezes a tenant that has no control yet.
+func frozenTenantSQL(tenant string) string {
+	return fmt.Sprintf(`
+		with u as (
+		  insert into controls (tenant_id, frozen, freeze_epoch, audit_seq, audit_head)
+		  values ('%[1]s', true, 1, 1, control_hash('\x00', '%[1]s', 1, 'raw', 'raw', clock_timestamp(), '{}'))
+		  returning tenant_id, audit_seq, audit_head
+		)
+		insert into control_events (scope, seq, kind, actor, at, body, hash)
+		select tenant_id, audit_seq, 'raw', 'raw', clock_timestamp(), '{}', audit_head from u`, tenant)
+}
