@@ -21,9 +21,9 @@ func param(text string) string { return string([]byte{0, 0, 0, byte(len(text))})
 type ambiguous struct {
 	name  string
 	setup func(r *rig, id string) preview.Preview
-	// marker names the transaction on the wire.
-	marker string
-	act    func(*rig, preview.Preview) error
+	// marker names the transaction on the wire; point is before it, where the service makes another before it.
+	marker, point string
+	act           func(*rig, preview.Preview) error
 	// settles is set where the service itself asks again: act must then end as if nothing had been lost.
 	settles bool
 	// again is what the caller does after an answer that never came: the same call, if nil.
@@ -65,31 +65,28 @@ func transactions() []ambiguous {
 			setup: func(r *rig, id string) preview.Preview { p := r.approved(id); r.rules.set(people(two)); return p },
 			act:   applies,
 			again: func(r *rig, p preview.Preview) error { return unless(applies(r, p), fault.ApprovalRequired) }},
-		{name: "the record of an effect", marker: theRecord, event: "applied", ends: commit.StatusApplied, settles: true, act: applies},
-		{name: "the record of a refusal", marker: theRecord, event: "not_applied", ends: commit.StatusNotApplied, settles: true,
+		{name: "the record of an effect", marker: theRecord, point: beforeRecord, event: "applied", ends: commit.StatusApplied, settles: true, act: applies},
+		{name: "the record of a refusal", marker: theRecord, point: beforeRecord, event: "not_applied", ends: commit.StatusNotApplied, settles: true,
 			setup: answering(func() error { return connector.Rejected(422, "no") }), act: applies},
-		{name: "the record of a drift", marker: theRecord, event: "not_applied", ends: commit.StatusNotApplied, settles: true,
+		{name: "the record of a drift", marker: theRecord, point: beforeRecord, event: "not_applied", ends: commit.StatusNotApplied, settles: true,
 			setup: func(r *rig, id string) preview.Preview {
 				p := r.prepare(id, "new")
 				r.target.move(id, "moved")
 				return p
 			}, act: applies},
-		{name: "the record of a doubt", marker: theRecord, event: "unknown", ends: commit.StatusUnknown, settles: true,
+		{name: "the record of a doubt", marker: theRecord, point: beforeRecord, event: "unknown", ends: commit.StatusUnknown, settles: true,
 			setup: answering(func() error { return context.DeadlineExceeded }), act: applies},
-		{name: "the record of what never left", marker: theRecord, event: "not_sent", ends: commit.StatusApproved, settles: true,
+		{name: "the record of what never left", marker: theRecord, point: beforeRecord, event: "not_sent", ends: commit.StatusApproved, settles: true,
 			setup: answering(func() error { return connector.NotSent(errors.New("refused")) }),
 			act:   func(r *rig, p preview.Preview) error { return unless(applies(r, p), fault.TargetUnavailable) }},
 		{name: "the beginning of a look-up", marker: param("lookup"), event: "applied", ends: commit.StatusApplied,
 			setup: func(r *rig, id string) preview.Preview { return r.lost(id) },
 			act:   (*rig).look,
-			again: func(r *rig, p preview.Preview) error {
-				r.exec(`update executions set probe_until = clock_timestamp() where preview_id = $1`, p.ID.UUID()) // its hold ends by itself
-				return r.look(p)
-			}},
-		{name: "the record of a look-up that found", marker: theRecord, event: "applied", ends: commit.StatusApplied, settles: true,
+			again: (*rig).lookUntilApplied},
+		{name: "the record of a look-up that found", marker: theRecord, point: beforeFinding, event: "applied", ends: commit.StatusApplied, settles: true,
 			setup: func(r *rig, id string) preview.Preview { return r.lost(id) },
 			act:   (*rig).look},
-		{name: "the record of a look-up that could not tell", marker: theRecord, event: "probed", ends: commit.StatusUnknown, settles: true,
+		{name: "the record of a look-up that could not tell", marker: theRecord, point: beforeFinding, event: "probed", ends: commit.StatusUnknown, settles: true,
 			setup: func(r *rig, id string) preview.Preview { p := r.lost(id); r.target.looks(cannotTell); return p },
 			act:   (*rig).look,
 			again: func(*rig, preview.Preview) error { return nil }},
@@ -99,7 +96,7 @@ func transactions() []ambiguous {
 		{name: "an expiry", marker: param("expired"), event: "expired", ends: commit.StatusExpired,
 			setup: func(r *rig, id string) preview.Preview { p := r.prepare(id, "new"); r.shortly(p.ID, 0); return p },
 			act:   func(r *rig, _ preview.Preview) error { _, err := r.store.MarkLapsed(r.t.Context(), 10); return err }},
-		{name: "an operator's word that it happened", marker: param("resolved"), event: "resolved", ends: commit.StatusApplied,
+		{name: "an operator's word that it happened", marker: param("resolved"), point: beforeResolve, event: "resolved", ends: commit.StatusApplied,
 			setup: func(r *rig, id string) preview.Preview { p := r.lost(id); r.target.looks(cannotTell); return p },
 			act: func(r *rig, p preview.Preview) error {
 				said := didNot(p.ID)
@@ -107,7 +104,7 @@ func transactions() []ambiguous {
 				_, err := r.commits.Resolve(r.t.Context(), said)
 				return err
 			}},
-		{name: "an operator's word that it did not", marker: param("resolved"), event: "resolved", ends: commit.StatusNotApplied,
+		{name: "an operator's word that it did not", marker: param("resolved"), point: beforeResolve, event: "resolved", ends: commit.StatusNotApplied,
 			setup: func(r *rig, id string) preview.Preview {
 				p := r.unknown(id)
 				r.target.looks(cannotTell)
@@ -125,6 +122,17 @@ func transactions() []ambiguous {
 func (r *rig) look(p preview.Preview) error {
 	_, err := r.commits.Probe(r.t.Context(), operator("ito"), p.ID)
 	return err
+}
+
+// lookUntilApplied looks again when the hold of a look-up that nobody made has ended, as it does by itself.
+func (r *rig) lookUntilApplied(p preview.Preview) error {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		r.exec(`update executions set probe_until = clock_timestamp() where preview_id = $1`, p.ID.UUID())
+		c, err := r.commits.Probe(r.t.Context(), operator("ito"), p.ID)
+		if err != nil || c.Status == commit.StatusApplied || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // settleNow lets the time pass after which "it did not happen" is heard.
@@ -198,7 +206,9 @@ func TestEveryCommitMayBeInDoubt(t *testing.T) {
 			t.Parallel()
 			r, wire := proxied(t, unhurried)
 			for _, tx := range transactions() {
-				t.Run(tx.name, func(t *testing.T) { tx.run(r.in(t), wire, cut) })
+				t.Run(tx.name, func(t *testing.T) {
+					tx.run(r.in(t), func() chan struct{} { return wire.arm(tx.marker, cut) })
+				})
 			}
 		})
 	}
@@ -206,7 +216,8 @@ func TestEveryCommitMayBeInDoubt(t *testing.T) {
 
 var cuts = map[string]wire.Cut{"acknowledgement lost": afterItIsDone, "cut while it works": whileItWorks, "never reached the server": beforeTheServer}
 
-func (a ambiguous) run(r *rig, wire proxy, cut wire.Cut) {
+// run makes the transaction after arm has prepared for its end to get lost, and asks again. fired tells that it was lost.
+func (a ambiguous) run(r *rig, arm func() (fired chan struct{})) {
 	r.rules.set(automatic)
 	r.target.script(nil)
 	r.target.looks(nil)
@@ -217,7 +228,7 @@ func (a ambiguous) run(r *rig, wire proxy, cut wire.Cut) {
 		a.again = a.act
 	}
 	t, p := r.t, a.setup(r, a.name)
-	fired := wire.arm(a.marker, cut)
+	fired := arm()
 	err := a.act(r, p)
 	receive(t, fired)
 	if f := fault.From(err); !a.settles && (err == nil || f.Key != "fault.internal.passing" || !f.Retryable) {

@@ -116,8 +116,31 @@ func (s *Store) pipeline(ctx context.Context, pool bounded, queue func(*pgx.Batc
 		}
 		return passing(err)
 	}
+	return trusted(conn)
+}
+
+// write runs one statement that is a transaction of its own, and reads the row that it returns.
+func (s *Store) write(ctx context.Context, sql string, args pgx.NamedArgs, into ...any) error {
+	return again(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, longest)
+		defer cancel()
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return passing(fmt.Errorf("getting a connection: %w", err))
+		}
+		defer conn.Release()
+		delete(conn.Conn().PgConn().CustomData(), warned)
+		if err := conn.QueryRow(ctx, sql, args).Scan(into...); err != nil {
+			return passing(err)
+		}
+		return trusted(conn)
+	})
+}
+
+// trusted is an error if the server warned during the transaction that has just ended on the connection: see warned.
+func trusted(conn *pgxpool.Conn) error {
 	if conn.Conn().PgConn().CustomData()[warned] != nil {
-		return fmt.Errorf("%w: the server warned", commit.ErrInDoubt)
+		return passing(fmt.Errorf("%w: the server warned", commit.ErrInDoubt))
 	}
 	return nil
 }

@@ -15,6 +15,9 @@ const (
 	afterClaim   = "after-claim"
 	afterLease   = "after-lease" // the lease was read; the send comes next
 	beforeRecord = "before-record"
+	// beforeFinding is before the record of a look-up, beforeResolve before that of an operator's word.
+	beforeFinding = "before-finding"
+	beforeResolve = "before-resolve"
 )
 
 // pausing is a store that calls at before and after its steps, so that a test can hold an apply between two of them without
@@ -48,6 +51,13 @@ func (s pausing) CheckLease(
 func (s pausing) RecordResult(ctx context.Context, r commit.Result) error {
 	if r.Kind == commit.Send {
 		s.pause(beforeRecord)
+	} else {
+		s.pause(beforeFinding)
 	}
 	return s.Store.RecordResult(ctx, r)
+}
+
+func (s pausing) Resolve(ctx context.Context, r commit.Resolution) (bool, error) {
+	s.pause(beforeResolve)
+	return s.Store.Resolve(ctx, r)
 }

@@ -52,11 +52,9 @@ func (s *Store) MarkLapsed(ctx context.Context, limit int) (int, error) {
 	total := 0
 	for _, sweep := range []struct{ sql, kind string }{{sqlLapse, "lease_lapsed"}, {sqlExpire, "expired"}} {
 		var n int
-		err := again(ctx, func() error {
-			return s.pool.QueryRow(ctx, sweep.sql, pgx.NamedArgs{
-				"limit": limit, "kind": sweep.kind, "actor": service, "body": body(map[string]any{}),
-			}).Scan(&n)
-		})
+		err := s.write(ctx, sweep.sql, pgx.NamedArgs{
+			"limit": limit, "kind": sweep.kind, "actor": service, "body": body(map[string]any{}),
+		}, &n)
 		if err != nil {
 			return total, fmt.Errorf("marking what lapsed (%s): %w", sweep.kind, err)
 		}

@@ -30,7 +30,9 @@ func newProxy(t testing.TB, database string) (proxy, string) {
 
 func (p proxy) arm(marker string, c wire.Cut) (fired chan struct{}) { return p.Arm(marker, c) }
 
-func (p proxy) armUntil(marker string, now chan struct{}) (fired chan struct{}) { return p.ArmUntil(marker, now) }
+func (p proxy) armUntil(marker string, now chan struct{}) (fired chan struct{}) {
+	return p.ArmUntil(marker, now)
+}
 
 func (p proxy) fall() { p.Fall() }
 

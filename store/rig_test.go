@@ -253,14 +253,18 @@ func hasty(r *rig) {
 	r.clocks.LeaseFor, r.clocks.SendFor, r.clocks.SettleFor = 600*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond
 }
 
+// template is the migrated database that tests clone.
+func template() pgtest.Template { return pgtest.Migrated(migrations.FS, store.Migrate) }
+
 func newRig(t testing.TB, options ...func(*rig)) *rig {
 	t.Helper()
 	r := &rig{t: t, target: newLedger(), rules: &ruler{ruling: automatic}, clocks: shortClocks}
 	for _, o := range options {
 		o(r)
 	}
-	template := pgtest.Migrated(migrations.FS, store.Migrate)
-	r.url = pgtest.URL(t, template)
+	if r.url == "" {
+		r.url = pgtest.URL(t, template())
+	}
 	r.setZone()
 	r.store = openPool(t, r.url, cmp.Or(r.conns, 8))
 	r.direct = r.store

@@ -66,7 +66,7 @@ func (s *Store) RequestApproval(ctx context.Context, m preview.Move) (preview.Pr
 
 // move runs one transition in one round trip.
 func (s *Store) move(ctx context.Context, sql string, args pgx.NamedArgs) (moved bool, err error) {
-	err = again(ctx, func() error { return s.pool.QueryRow(ctx, sql, args).Scan(&moved) })
+	err = s.write(ctx, sql, args, &moved)
 	return moved, err
 }
 
