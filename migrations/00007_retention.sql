@@ -13,7 +13,8 @@ create function key_hash(tenant text, caller text, action text, key text) return
 $$;
 
 -- When the last thing happened to a preview that nobody and nothing moves any more; null for every other one. An outcome that
--- is still looked at again is not settled, and one that was contradicted never is: it is an incident, and stays on record.
+-- is still looked at again is not settled, nor is what a restore holds; one that was contradicted, or that a restore found to have
+-- happened after it had ended, never is: it is an incident, and stays on record.
 create function settled_at(preview uuid) returns timestamptz language sql stable as $$
   select v.at from previews p join audit_events v on v.preview_id = p.id and v.seq = p.audit_seq
   where p.id = preview
@@ -21,6 +22,7 @@ create function settled_at(preview uuid) returns timestamptz language sql stable
       or p.state = 'claimed' and exists (select from executions e where e.preview_id = p.id and e.state in ('applied', 'not_applied')))
     and not exists (select from executions e where e.preview_id = p.id and (
       e.state in ('applying', 'unknown') or e.state = 'not_sent' and p.state = 'claimed' or e.contradicted or e.next_probe_at is not null))
+    and not exists (select from restore_holds h where h.preview_id = p.id and h.state not in ('cleared', 'found'))
 $$;
 
 create table tombstones (
@@ -34,7 +36,7 @@ create table tombstones (
 );
 comment on table tombstones is
   'What is left of a preview whose record was retired: the end of its audit chain, and the hash of its idempotency key, which is '
-  'never accepted again. Append-only and kept for ever.';
+  'never accepted again. Those of one batch share retired_at with the control event that digests them. Append-only and kept for ever.';
 create unique index tombstones_keys on tombstones (key_hash) where key_hash is not null;
 
 -- +goose StatementBegin
@@ -50,6 +52,9 @@ begin
   end if;
   if new.settled_at > clock_timestamp() - retention_floor() then
     raise exception 'only what was settled long ago is retired' using errcode = 'CU010';
+  end if;
+  if new.retired_at < transaction_timestamp() or new.retired_at > clock_timestamp() then
+    raise exception 'a tombstone tells when its preview was retired' using errcode = 'CU010';
   end if;
   return new;
 end $$;

@@ -14,12 +14,14 @@ import (
 	"github.com/cutonce/cutonce/preview"
 )
 
-// sqlRetire removes what was settled long ago from one page of previews, oldest first, and leaves their tombstones, in one
-// transaction. What another worker or a late proof holds is passed over. The database refuses the whole batch where a tombstone
+// sqlRetire removes what was settled long ago from one page of previews, oldest first, and leaves their tombstones and one control
+// event with their digest, in one transaction. What another worker or a late proof holds is passed over. The database refuses the whole batch where a tombstone
 // does not say what its preview was, or where a preview is not settled, or not for long enough (migration 00007).
 const sqlRetire = `
 with page as materialized (
   select id, created_at from previews where id > @after order by id limit @limit
+), ok as materialized (
+  select clock_timestamp() as now, 'retired' as kind
 ), old as materialized (
   select p.id, p.tenant_id, p.audit_seq, p.audit_head, settled_at(p.id) as settled_at,
     key_hash(p.tenant_id, p.requester_id, p.action, p.idempotency_key) as key_hash
@@ -27,9 +29,21 @@ with page as materialized (
   where page.created_at <= clock_timestamp() - @keep::interval and settled_at(p.id) <= clock_timestamp() - @keep::interval
   for update of p skip locked
 ), t as (
-  insert into tombstones (preview_id, tenant_id, audit_seq, audit_head, key_hash, settled_at)
-  select id, tenant_id, audit_seq, audit_head, key_hash, settled_at from old
-  returning preview_id
+  insert into tombstones (preview_id, tenant_id, audit_seq, audit_head, key_hash, settled_at, retired_at)
+  select id, tenant_id, audit_seq, audit_head, key_hash, settled_at, now from old, ok
+  returning preview_id, audit_seq, audit_head
+), batch as materialized (
+  select count(*) as n, convert_to(format('{"changes":%s,"digest":"%s"}', count(*), encode(sha256(
+    coalesce(string_agg(uuid_send(preview_id) || int8send(audit_seq) || audit_head, '' order by preview_id), '')), 'hex')), 'UTF8') as body
+  from t
+), u as (
+  update controls k set audit_seq = k.audit_seq + 1,
+    audit_head = control_hash(k.audit_head, k.tenant_id, k.audit_seq + 1, ok.kind, @actor, ok.now, batch.body)
+  from ok, batch where k.tenant_id = '' and batch.n > 0
+  returning ` + controlEnd + `, batch.body
+), ev as (
+  insert into control_events (scope, seq, kind, actor, at, body, hash)
+  select tenant_id, audit_seq, kind, @actor, now, body, audit_head from u
 ), resolutions_gone as (delete from resolutions where preview_id in (select preview_id from t)
 ), attempts_gone as (delete from attempts where preview_id in (select preview_id from t)
 ), executions_gone as (delete from executions where preview_id in (select preview_id from t)
@@ -39,7 +53,7 @@ with page as materialized (
 ), last as (
   select id, created_at from page order by id desc limit 1
 )
-select (select count(*) from t), (select id from last),
+select (select n from batch), (select id from last),
   coalesce((select created_at > clock_timestamp() - @keep::interval from last), true)`
 
 // Retired is how far one batch came.
@@ -59,7 +73,7 @@ func (s *Store) Retire(ctx context.Context, keep time.Duration, after preview.ID
 	var r Retired
 	var next *uuid.UUID
 	err := again(ctx, func() error {
-		return s.pool.QueryRow(ctx, sqlRetire, pgx.NamedArgs{"keep": keep, "after": after.UUID(), "limit": limit}).
+		return s.pool.QueryRow(ctx, sqlRetire, pgx.NamedArgs{"keep": keep, "after": after.UUID(), "limit": limit, "actor": service}).
 			Scan(&r.Count, &next, &r.Done)
 	})
 	if err != nil {

@@ -50,6 +50,7 @@ func (r *rig) rowsOf(id preview.ID) map[string]int {
 // recordTables hold a preview's record, by the column that names it.
 var recordTables = map[string]string{
 	"previews": "id", "audit_events": "preview_id", "decisions": "preview_id", "executions": "preview_id", "attempts": "preview_id",
+	"resolutions": "preview_id",
 }
 
 // ends makes a change of every final status, each with all the rows that such a change can have.
@@ -139,6 +140,15 @@ func TestWhatWasSettledLongAgoIsRetiredWhole(t *testing.T) {
 		wantCode(t, err, fault.NotFound)
 		_, err = r.approvals.Decide(t.Context(), person("kim", "leads"), id, approvals.Decision{Approve: true})
 		wantCode(t, err, fault.NotFound)
+	}
+	var batches, events int
+	r.scalar(&batches, `select count(distinct retired_at) from tombstones`)
+	r.scalar(&events, `
+		select count(*) from control_events v where v.kind = 'retired' and convert_from(v.body, 'UTF8') = (
+		  select format('{"changes":%s,"digest":"%s"}', count(*), encode(sha256(string_agg(uuid_send(preview_id) || int8send(audit_seq) || audit_head,
+		    '' order by preview_id)), 'hex')) from tombstones s where s.retired_at = v.at)`)
+	if batches != 1 || events != 1 {
+		t.Errorf("got %d batches and %d control events that digest one, want 1 and 1", batches, events)
 	}
 	if got := r.target.total(); got != effects {
 		t.Errorf("got %d effects after the retirement, want %d as before", got, effects)
@@ -237,15 +247,15 @@ func TestAKeyOutlivesItsChange(t *testing.T) {
 func tombstone(id preview.ID, changed ...string) statement {
 	columns := map[string]string{
 		"preview_id": "id", "tenant_id": "tenant_id", "audit_seq": "audit_seq", "audit_head": "audit_head",
-		"key_hash": "key_hash(tenant_id, requester_id, action, idempotency_key)", "settled_at": "coalesce(settled_at(id), created_at)",
+		"key_hash": "key_hash(tenant_id, requester_id, action, idempotency_key)", "settled_at": "coalesce(settled_at(id), created_at)", "retired_at": "clock_timestamp()",
 	}
 	for n := 0; n < len(changed); n += 2 {
 		columns[changed[n]] = changed[n+1]
 	}
 	return run(fmt.Sprintf(`
-		insert into tombstones (preview_id, tenant_id, audit_seq, audit_head, key_hash, settled_at)
-		select %s, %s, %s, %s, %s, %s from previews where id = $1`, columns["preview_id"], columns["tenant_id"], columns["audit_seq"],
-		columns["audit_head"], columns["key_hash"], columns["settled_at"]), id.UUID())
+		insert into tombstones (preview_id, tenant_id, audit_seq, audit_head, key_hash, settled_at, retired_at)
+		select %s, %s, %s, %s, %s, %s, %s from previews where id = $1`, columns["preview_id"], columns["tenant_id"], columns["audit_seq"],
+		columns["audit_head"], columns["key_hash"], columns["settled_at"], columns["retired_at"]), id.UUID())
 }
 
 // removal deletes a preview's rows, those that refer to others first.
@@ -289,12 +299,14 @@ func TestThereIsOneDoorForRemoval(t *testing.T) {
 		{"no tombstone", whole, "CU001"},
 		{"one row, no tombstone", removal(p.ID, "attempts"), "CU001"},
 		{"of an open preview", after(tombstone(open), removal(open, "audit_events", "previews")...), "CU010"},
-		{"of no preview", []statement{run(`insert into tombstones values (gen_random_uuid(), 'acme', 1, '', null, 'epoch')`)}, "CU010"},
+		{"of no preview", []statement{run(`insert into tombstones values (gen_random_uuid(), 'acme', 1, '', null, 'epoch', clock_timestamp())`)}, "CU010"},
 		{"another tenant", after(tombstone(p.ID, "tenant_id", "'other'"), whole...), "CU010"},
 		{"another end of the chain", after(tombstone(p.ID, "audit_seq", "audit_seq - 1"), whole...), "CU010"},
 		{"another head", after(tombstone(p.ID, "audit_head", "sha256(audit_head)"), whole...), "CU010"},
 		{"a key that it had not", after(tombstone(p.ID, "key_hash", "sha256('')"), whole...), "CU010"},
 		{"another time", after(tombstone(p.ID, "settled_at", "'epoch'"), whole...), "CU010"},
+		{"retired long ago", after(tombstone(p.ID, "retired_at", "created_at"), whole...), "CU010"},
+		{"retired tomorrow", after(tombstone(p.ID, "retired_at", "clock_timestamp() + interval '1 day'"), whole...), "CU010"},
 		{"nothing removed", []statement{tombstone(p.ID)}, "CU010"},
 		{"the preview stays", after(tombstone(p.ID), removal(p.ID, "attempts", "executions", "decisions")...), "CU010"},
 		{"its events stay", after(tombstone(p.ID), removal(p.ID, "attempts", "executions", "decisions", "previews")...), "23503"},
