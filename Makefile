@@ -16,7 +16,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.revised=$(REVISION)
 TEST_TIMEOUT ?= 12m
 
 # The long suites. Each is a target test/NAME once it exists; `make test` names them at its end.
-LONG_SUITES := crash soak failover clients containers postgres security
+LONG_SUITES := crash soak failover clients containers postgres security mutants
 
 # What the program is made from.
 SOURCES := $(shell find . -type f \( -name '*.go' -o -name '*.sql' -o -name '*.json' -o -name '*.yaml' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.svg' \) \
@@ -67,6 +67,10 @@ SEED ?= 0
 .PHONY: test/soak
 test/soak: build ## Let many clients use three replicas that are killed and paused, then check every promise (SOAK=60s SEED=n)
 	@go run ./test/soak -binary bin/cutonce -for $(SOAK) -seed $(SEED)
+
+.PHONY: test/mutants
+test/mutants: ## Take the guards out of the program one at a time: cutonce verify must turn red each time
+	@go run ./test/mutants
 
 .PHONY: test/containers
 test/containers: build ## Prove it in containers: tests with Postgres in one, the image, docker-compose.yml (needs a Docker engine)

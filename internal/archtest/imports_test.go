@@ -60,6 +60,7 @@ var rooms = map[string]room{
 	"internal/intake":            {Ours: []string{"internal/visible"}, Libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"internal/metrics":           {Libs: []string{"github.com/prometheus/client_golang"}},
 	"internal/money":             {Libs: []string{"github.com/bojanz/currency"}},
+	"internal/operate":           {},
 	"internal/pglocal":           {Libs: []string{"github.com/jackc/pgx/v5"}},
 	"internal/pgtest":            {Ours: []string{"internal/pglocal"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/testcontainers/testcontainers-go"}},
 	"internal/session":           {},
@@ -71,6 +72,7 @@ var rooms = map[string]room{
 	"internal/wire":              {},
 	"test/fleet":                 {Ours: []string{"answer", "commit", "preview", "examples/policies", "internal/child", "internal/devissuer", "internal/pglocal", "internal/target"}, Libs: []string{"github.com/jackc/pgx/v5"}},
 	"test/soak":                  {Ours: []string{"audit", "preview", "internal/pglocal", "internal/target", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/anishathalye/porcupine"}},
+	"test/mutants":               {Ours: []string{"internal/pglocal"}},
 	"test/clients":               {Ours: []string{"internal/child", "internal/devissuer"}},
 }
 

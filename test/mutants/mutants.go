@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mutant is the program with one guard taken out, and the check of verify that must notice.
+type mutant struct {
+	name, check string
+	edits       []edit
+}
+
+// edit is one fragment of a file and what stands there without the guard. Where one guard is held in two places, both go.
+type edit struct{ file, guard, without string }
+
+// list is every mutant.
+func list() []mutant {
+	return []mutant{
+		{"claim-guard", "claim-guard", []edit{{"store/claim.go", "l.state = 'approved' and", ""}}},
+		{"attempt-fence", "attempt-fence", []edit{{"store/record.go", "e.current_attempt = @attempt as current", "true as current"}}},
+		{"digest-at-claim", "digest", []edit{{"store/claim.go", "and l.digest = @digest", ""}}},
+		{"digest-at-vote", "digest", []edit{{"approvals/decide.go", "d.Digest != p.Digest", "d.Digest != d.Digest"}}},
+		{"expiry", "expiry", []edit{{"store/claim.go", "l.deadline > clock_timestamp()", "true"}}},
+		{"four-eyes", "four-eyes", []edit{{"approvals/decide.go", "p.Requester.Involves(who.Person())", "false"}}},
+		{"four-eyes-in-schema", "four-eyes", []edit{{"migrations/00003_previews.sql", "lower(p.requester ->> 'for'), ", ""}}},
+		{"get-body", "safe-sender", []edit{
+			{"connector/sender.go", "&once{r: bytes.NewReader(o.Body)}", "bytes.NewReader(o.Body)"},
+			{"connector/sender.go", "req.GetBody = nil", ""},
+		}},
+		{"redirect", "safe-sender", []edit{{"connector/sender.go", "transport.RoundTrip(req)", "(&http.Client{Transport: transport}).Do(req)"}}},
+		{"not-sent-unproved", "safe-sender", []edit{{"connector/sender.go", "if unused && !w.headers.Load() {", "if unused || true {"}}},
+		{"chain-link", "chain", []edit{
+			{"audit/audit.go", "append([]byte{}, head...)", "append([]byte{}, nil...)"},
+			{"migrations/00003_previews.sql", "sha256(head || ", "sha256("},
+		}},
+		{"chain-hash", "chain", []edit{{"audit/audit.go", "!bytes.Equal(sum[:], e.Hash)", "!bytes.Equal(sum[:], sum[:])"}}},
+		{"audit-event", "audit-event", []edit{{"migrations/00003_previews.sql", "if new.audit_seq <> old.audit_seq + 1 then", "if false then"}}},
+		{"target-lock", "target-lock", []edit{{"migrations/00004_executions.sql",
+			"create unique index executions_target_lock", "create index executions_target_lock"}}},
+		{"lease", "lease", []edit{{"commit/send.go", "check, err := s.Store.CheckLease(ctx, cl.Key, cl.Attempt, reading.Version, cl.Clocks.SettleFor)",
+			"check := LeaseCheck{Current: true, Left: cl.Clocks.LeaseFor}"}}},
+		{"commit-in-doubt", "commit-in-doubt", []edit{{"commit/apply.go", "return s.confirm(ctx, cl)", "return nil"}}},
+	}
+}
+
+// overlayFile tells the go command which files to take instead of which.
+const overlayFile = "overlay.json"
+
+// write puts copies of the mutant's files, without the guard, and their overlay into a folder.
+func (m mutant) write(root, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	texts := map[string]string{}
+	for _, e := range m.edits {
+		path := filepath.Join(root, filepath.FromSlash(e.file))
+		if texts[path] == "" {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				return fmt.Errorf("the mutant %s: %w", m.name, err)
+			}
+			texts[path] = string(raw)
+		}
+		if n := strings.Count(texts[path], e.guard); n != 1 {
+			return fmt.Errorf("the mutant %s: %s holds the guard %q %d times, want once: the guard has moved, change test/mutants/mutants.go",
+				m.name, e.file, e.guard, n)
+		}
+		texts[path] = strings.Replace(texts[path], e.guard, e.without, 1)
+	}
+	overlay := map[string]map[string]string{"Replace": {}}
+	for path, text := range texts {
+		copied := filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(path, root), string(filepath.Separator), "_"))
+		if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
+			return err
+		}
+		overlay["Replace"][path] = copied
+	}
+	raw, err := json.Marshal(overlay)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, overlayFile), raw, 0o600)
+}
