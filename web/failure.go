@@ -103,10 +103,20 @@ func (c *console) fail(v *visit, err error) {
 		page.Title = v.t("web.failure.title.not_found")
 	}
 	page.Problem = v.problemOf(err)
-	if showing := c.show(v, statuses[code], "failure", &page); showing != nil {
+	if showing := c.show(v, statusOf(err), "failure", &page); showing != nil {
 		c.Log.ErrorContext(v.r.Context(), "the failure's page failed", "request_id", v.requestID, "error", showing)
 		http.Error(v.w, "internal error "+v.requestID, http.StatusInternalServerError)
 	}
+}
+
+// statusOf is the status of a failure's page. What may be tried again (a database or a provider that cannot be reached) is a
+// 503, so that machines on the way see it as passing.
+func statusOf(err error) int {
+	f := fault.From(err)
+	if f.Code == fault.Internal && f.Retryable {
+		return http.StatusServiceUnavailable
+	}
+	return statuses[f.Code]
 }
 
 // nowhere is any other address.

@@ -4,10 +4,13 @@ import (
 	"net/http"
 
 	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/internal/signin"
 )
 
 type signInPage struct {
 	frame
+	// Start leads to the identity provider; empty if there is none.
+	Start string
 	// Dev says that this is a development server with invented people.
 	Dev    bool
 	People []personLink
@@ -31,15 +34,27 @@ func (c *console) signIn(v *visit) error {
 // what was typed.
 func (c *console) askToSignIn(v *visit) error {
 	if v.r.Method != http.MethodPost {
-		return v.goTo(withQuery("/sign-in", "next", local(v.r.URL.RequestURI())))
+		return v.goTo(withQuery(c.wayIn(), "next", local(v.r.URL.RequestURI())))
 	}
 	page := c.waysIn(v, local("/changes/"+v.r.PathValue("id")))
 	page.Kept, page.Asked = v.kept(), true
 	return c.show(v, http.StatusUnauthorized, "signin", page)
 }
 
+// wayIn is where somebody without a session goes: straight to the identity provider where that is the only way, because
+// whoever follows a link from a chat wants to see the change.
+func (c *console) wayIn() string {
+	if c.SignIn != nil && c.Dev == nil {
+		return startSignIn
+	}
+	return "/sign-in"
+}
+
 func (c *console) waysIn(v *visit, next string) *signInPage {
 	page := &signInPage{frame: c.frameOf(v, v.t("web.signin.title"), ""), Asked: next != "/"}
+	if c.SignIn != nil {
+		page.Start = withQuery(startSignIn, "next", next)
+	}
 	if c.Dev == nil || !c.Dev.Allowed(v.r) {
 		return page
 	}
@@ -65,6 +80,55 @@ func (c *console) devSignIn(v *visit) error {
 		return err
 	}
 	return v.goTo(local(q.Get("next")))
+}
+
+const (
+	startSignIn = "/sign-in/start"
+	// SignInDone is where an identity provider sends the browser back to: the path of the redirect URL to register there.
+	SignInDone = "/sign-in/done"
+)
+
+// startSignIn sends the browser to the identity provider. fresh=1 asks that the person shows themselves there now.
+func (c *console) startSignIn(v *visit) error {
+	browser, err := c.Sessions.Browser(v.w, v.r)
+	if err != nil {
+		return err
+	}
+	q := v.r.URL.Query()
+	to, err := c.SignIn.Begin(v.r.Context(), signin.Wish{
+		Browser: browser, Next: local(q.Get("next")), Fresh: q.Get("fresh") == "1", Locale: v.in.lang,
+	})
+	if err != nil {
+		return err
+	}
+	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+	return nil
+}
+
+// finishSignIn takes the identity provider's answer. The address is one of a kind, so a reload is answered as a link that does
+// not work and changes nothing.
+func (c *console) finishSignIn(v *visit) error {
+	browser, err := c.Sessions.Browser(v.w, v.r)
+	if err != nil {
+		return err
+	}
+	done, err := c.SignIn.Finish(v.r.Context(), browser, v.r.URL.Query())
+	if err != nil {
+		c.Log.WarnContext(v.r.Context(), "a sign-in was refused", "request_id", v.requestID, "error", err)
+		return err
+	}
+	if err := c.Sessions.Start(v.w, v.r, done.Who); err != nil {
+		return err
+	}
+	return v.goTo(local(done.Next))
+}
+
+// signOutEverywhere ends every session of the person.
+func (c *console) signOutEverywhere(v *visit) error {
+	if err := c.Sessions.EndAll(v.w, v.r, v.who); err != nil {
+		return err
+	}
+	return v.goTo("/sign-in")
 }
 
 // signOut ends the session.

@@ -13,6 +13,7 @@ import (
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/catalog"
+	"github.com/cutonce/cutonce/internal/signin"
 	"github.com/cutonce/cutonce/preview"
 )
 
@@ -35,7 +36,19 @@ type Commits interface {
 type Sessions interface {
 	Start(w http.ResponseWriter, r *http.Request, a actor.Actor) error
 	Actor(r *http.Request) (actor.Actor, error)
+	// Browser names the browser, setting its cookie if it has none.
+	Browser(w http.ResponseWriter, r *http.Request) ([32]byte, error)
 	End(w http.ResponseWriter, r *http.Request) error
+	// EndAll signs the person out everywhere.
+	EndAll(w http.ResponseWriter, r *http.Request, a actor.Actor) error
+}
+
+// SignIn is the way by an identity provider.
+type SignIn interface {
+	// Begin is the provider's address to send the browser to.
+	Begin(ctx context.Context, w signin.Wish) (string, error)
+	// Finish takes the provider's answer, the query of the address that it sent the browser back to.
+	Finish(ctx context.Context, browser [32]byte, answer url.Values) (signin.Done, error)
 }
 
 // DevSignIn is the development sign-in. Production has none, and then its route does not exist.
@@ -54,11 +67,12 @@ type DevPerson struct {
 	Roles, Groups       []string
 }
 
-// Deps are what the console needs. Dev is nil in production.
+// Deps are what the console needs. Dev is nil in production, SignIn where no identity provider is configured.
 type Deps struct {
 	Approvals Approvals
 	Commits   Commits
 	Sessions  Sessions
+	SignIn    SignIn
 	Dev       DevSignIn
 	Catalog   *catalog.Catalog
 	Log       *slog.Logger
@@ -107,10 +121,15 @@ func (c *console) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /assets/{name}", c.assets.serve)
 	mux.HandleFunc("GET /sign-in", c.open(c.signIn))
+	if c.SignIn != nil {
+		mux.HandleFunc("GET /sign-in/start", c.open(c.startSignIn))
+		mux.HandleFunc("GET "+SignInDone, c.open(c.finishSignIn))
+	}
 	if c.Dev != nil {
 		mux.HandleFunc("GET /dev/sign-in", c.open(c.devSignIn))
 	}
 	mux.HandleFunc("POST /sign-out", c.open(c.signOut))
+	mux.HandleFunc("POST /sign-out-everywhere", c.signedIn(c.signOutEverywhere))
 	mux.HandleFunc("GET /{$}", c.signedIn(c.queue))
 	mux.HandleFunc("GET /outcomes", c.signedIn(c.outcomes))
 	mux.HandleFunc("GET /history", c.signedIn(c.history))

@@ -114,6 +114,7 @@ func (s *service) peoplesDoor() (http.Handler, error) {
 	}
 	sessions, err := session.New(session.Config{
 		Store: store.Sessions{Store: s.store}, Secure: public.Scheme == "https", Name: name, Rand: rand.Reader,
+		IdleFor: s.settings.SignIn.IdleFor, AbsoluteFor: s.settings.SignIn.AbsoluteFor,
 	})
 	if err != nil {
 		return nil, err
@@ -127,6 +128,9 @@ func (s *service) peoplesDoor() (http.Handler, error) {
 	}
 	if s.dev != nil {
 		deps.Dev = s.dev.signIn(s.verifier)
+	}
+	if deps.SignIn, err = s.signIn(); err != nil {
+		return nil, err
 	}
 	return web.New(deps)
 }

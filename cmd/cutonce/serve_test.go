@@ -39,6 +39,7 @@ func production(t *testing.T) []string {
 		"CUTONCE_DATABASE_URL=" + pgtest.URL(t), "CUTONCE_ALLOW_UNSAFE_DATABASE=development",
 		"CUTONCE_LISTEN=127.0.0.1:0", "CUTONCE_METRICS_LISTEN=off", "CUTONCE_PUBLIC_URL=https://cutonce.example",
 		"CUTONCE_ISSUER_URL=http://127.0.0.1:1/issuer", "CUTONCE_ISSUER_JWKS_URL=http://127.0.0.1:1/jwks", "CUTONCE_ISSUER_TENANT=t", "CUTONCE_ISSUER_HUMAN_CLIENTS=console",
+		"CUTONCE_SIGNIN_CLIENT_ID=console",
 		"CUTONCE_SECRET=" + testSecret, "CUTONCE_POLICY_DIR=" + rules,
 		"CUTONCE_ADS_URL=http://127.0.0.1:1", "CUTONCE_ADS_TOKEN_FILE=" + token, "CUTONCE_ADS_SYSTEM=ads.example/test",
 	}
@@ -150,6 +151,8 @@ func TestServeRefuses(t *testing.T) {
 		"no policy":                  {[]string{"CUTONCE_POLICY_DIR="}, []string{"CUTONCE_POLICY_DIR"}},
 		"a folder without policy":    {[]string{"CUTONCE_POLICY_DIR=" + t.TempDir()}, []string{"policy"}},
 		"a public address over http": {[]string{"CUTONCE_PUBLIC_URL=http://cutonce.example"}, []string{"CUTONCE_PUBLIC_URL", "https"}},
+		"no way in for people":       {[]string{"CUTONCE_SIGNIN_CLIENT_ID="}, []string{"CUTONCE_SIGNIN_CLIENT_ID", "https://cutonce.example/sign-in/done"}},
+		"a foreign way in":           {[]string{"CUTONCE_SIGNIN_ISSUER=https://other.example"}, []string{"CUTONCE_SIGNIN_ISSUER"}},
 		"an issuer over http":        {[]string{"CUTONCE_ISSUER_URL=http://issuer.example"}, []string{"issuer.example"}},
 		"a lease too short to send":  {[]string{"CUTONCE_CLOCK_LEASE=15s"}, []string{"CUTONCE_CLOCK_LEASE"}},
 		"two problems at once":       {[]string{"CUTONCE_SECRET=", "CUTONCE_ADS_URL="}, []string{"CUTONCE_SECRET", "CUTONCE_ADS_URL"}},

@@ -125,6 +125,8 @@ func configurationPage() string {
 		"export CUTONCE_LISTEN=0.0.0.0:8780\n" +
 		"export CUTONCE_ISSUER_URL=https://issuer.example                    # its tokens name https://cutonce.example as audience\n" +
 		"export CUTONCE_ISSUER_HUMAN_CLIENTS=cutonce-console                 # people sign in through these clients; others are agents\n" +
+		"export CUTONCE_SIGNIN_CLIENT_ID=cutonce-console                     # redirect URL: https://cutonce.example/sign-in/done\n" +
+		"export CUTONCE_SIGNIN_CLIENT_SECRET_FILE=/run/secrets/cutonce-console\n" +
 		"export CUTONCE_POLICY_DIR=/etc/cutonce/policies\n" +
 		"export CUTONCE_ADS_URL=https://ads.example/api\n" +
 		"export CUTONCE_ADS_TOKEN_FILE=/run/secrets/ads-token\n" +

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,12 +33,33 @@ func (s Settings) CheckServe() error {
 			p.add("CUTONCE_%s_HUMAN_CLIENTS: required: through which clients do people sign in? Every other client's tokens are an agent's or a service's", name)
 		}
 	}
+	p = append(p, s.checkSignIn()...)
 	if len(s.Secret) < MinSecret {
 		p.add("CUTONCE_SECRET (or _FILE): %d bytes or more are needed, got %d; make one with: openssl rand -hex 32", MinSecret, len(s.Secret))
 	}
 	p = append(p, s.common()...)
 	return p.orNil()
 }
+
+// checkSignIn asks for a way in for people, except on this machine alone.
+func (s Settings) checkSignIn() Problems {
+	var p Problems
+	public, err := url.Parse(s.PublicURL)
+	if err == nil && public.Hostname() != "" && !IsLoopback(public.Hostname()) {
+		p.need("CUTONCE_SIGNIN_CLIENT_ID", s.SignIn.ClientID, "as which client do people sign in to the console? Its redirect URL is "+
+			strings.TrimSuffix(s.PublicURL, "/")+"/sign-in/done")
+	}
+	if at := s.SignInIssuer(); !slices.Contains([]string{s.Issuer.URL, s.Issuer2.URL, s.Issuer3.URL}, at) {
+		p.add("CUTONCE_SIGNIN_ISSUER: it is none of the configured issuers' URLs")
+	}
+	if s.SignIn.IdleFor <= 0 || s.SignIn.AbsoluteFor < s.SignIn.IdleFor {
+		p.add("CUTONCE_SIGNIN_ABSOLUTE: at least CUTONCE_SIGNIN_IDLE, which is longer than nothing")
+	}
+	return p
+}
+
+// SignInIssuer is the identity provider that people sign in at.
+func (s Settings) SignInIssuer() string { return cmp.Or(s.SignIn.Issuer, s.Issuer.URL) }
 
 // Check refuses settings that no command can run with. The error is Problems.
 func (s Settings) Check() error { return s.common().orNil() }

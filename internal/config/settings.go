@@ -60,6 +60,8 @@ type Settings struct {
 	Issuer2   Issuer   `prefix:"ISSUER2_" doc:"a second identity provider"`
 	Issuer3   Issuer   `prefix:"ISSUER3_" doc:"a third identity provider"`
 
+	SignIn SignIn `prefix:"SIGNIN_" doc:"how people sign in to the console"`
+
 	Ads     Target `prefix:"ADS_" doc:"the ad platform, whose budgets are changed"`
 	Deploys Target `prefix:"DEPLOYS_" doc:"the deployment platform, whose deployments are rolled back"`
 	Clock   Clock  `prefix:"CLOCK_" doc:"clocks"`
@@ -79,6 +81,17 @@ type Issuer struct {
 	ClaimRoles   string   `env:"CLAIM_ROLES" default:"roles" doc:"The claim that holds the roles: requester, approver, operator, auditor, admin."`
 	ClaimOwner   string   `env:"CLAIM_OWNER" default:"owner" doc:"The claim that names the human who answers for an agent."`
 	ClaimClient  string   `env:"CLAIM_CLIENT" doc:"The claim that names the OAuth client. Default: client_id, else azp."`
+}
+
+// SignIn is the console's registration at an identity provider (OpenID Connect, code flow with PKCE).
+type SignIn struct {
+	ClientID         string        `env:"CLIENT_ID" doc:"The console's OAuth client there. Register the redirect URL {public URL}/sign-in/done. Required by serve where the public URL is not this machine's own."`
+	ClientSecret     Secret        `env:"CLIENT_SECRET" doc:"Its secret; none for a public client. Or its _FILE."`
+	ClientSecretFile string        `env:"CLIENT_SECRET_FILE" doc:"A file that holds the secret instead."`
+	Issuer           string        `env:"ISSUER" doc:"Which of the configured identity providers, by its URL. Default: CUTONCE_ISSUER_URL."`
+	Scopes           []string      `env:"SCOPES" default:"profile" doc:"What is asked for beside openid, separated by commas. Add what your provider needs to tell groups, and the write scopes of those who may apply at the console."`
+	IdleFor          time.Duration `env:"IDLE" default:"12h" doc:"How long a session at the console may go unused."`
+	AbsoluteFor      time.Duration `env:"ABSOLUTE" default:"168h" doc:"How long a session may last at all."`
 }
 
 // Target is a system whose state is changed, with the service's own credential. It is served if its URL is set.

@@ -144,6 +144,20 @@ func (m *Manager) Actor(r *http.Request) (actor.Actor, error) {
 	return decode(encoded)
 }
 
+// Browser names the browser that makes the request, for a sign-in that leads elsewhere first: only the same browser may finish
+// it. It is the hash of the cookie, which is set if there is none; a cookie by itself signs nobody in.
+func (m *Manager) Browser(w http.ResponseWriter, r *http.Request) ([32]byte, error) {
+	if hash, ok := m.presented(r); ok {
+		return hash, nil
+	}
+	token := make([]byte, tokenBytes)
+	if _, err := io.ReadFull(m.cfg.Rand, token); err != nil {
+		return [32]byte{}, fmt.Errorf("naming a browser: %w", err)
+	}
+	m.setCookie(w, base64.RawURLEncoding.EncodeToString(token), int(m.cfg.AbsoluteFor.Seconds()))
+	return sha256.Sum256(token), nil
+}
+
 // End signs out: the session has ended when it returns nil, and the cookie is cleared in any case.
 func (m *Manager) End(w http.ResponseWriter, r *http.Request) error {
 	m.setCookie(w, "", -1)
