@@ -65,6 +65,10 @@ func (p printer) instance(d *development, c *cast) {
 	p.line(`  curl -sS -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \`)
 	p.line(`    -d '{"query":"秋の特価"}' %s/v1/finds/campaigns_find`, origin(d.settings))
 	p.line("")
+	p.line("Try it as the operator, in another terminal:")
+	p.line("  export %s=%s %s=%s", bridgeURL, origin(d.settings), bridgeTokenFile, filepath.Join(tokens, "oper"))
+	p.line("  %s changes list --status applying,unknown", os.Args[0])
+	p.line("")
 	p.line("Ctrl-C drains and ends all of it.")
 	p.line("ready in %.1f s", time.Since(d.began).Seconds())
 }
