@@ -72,6 +72,14 @@ test/soak: build ## Let many clients use three replicas that are killed and paus
 test/mutants: ## Take the guards out of the program one at a time: cutonce verify must turn red each time
 	@go run ./test/mutants
 
+# How often the failover suite loses the primary.
+ROUNDS ?= 20
+
+.PHONY: test/failover
+test/failover: build ## Lose the primary of a synchronous pair between claim and record, and go on at its standby (ROUNDS=20)
+	@go build -o bin/test-failover ./test/failover
+	@bin/test-failover -binary bin/cutonce -rounds $(ROUNDS)
+
 .PHONY: test/containers
 test/containers: build ## Prove it in containers: tests with Postgres in one, the image, docker-compose.yml (needs a Docker engine)
 	@test/containers/run

@@ -71,6 +71,7 @@ var rooms = map[string]room{
 	"internal/signin/signintest": {Libs: []string{"github.com/zitadel/oidc/v3", "golang.org/x/text"}},
 	"internal/wire":              {},
 	"test/fleet":                 {Ours: []string{"answer", "commit", "preview", "examples/policies", "internal/child", "internal/devissuer", "internal/pglocal", "internal/target"}, Libs: []string{"github.com/jackc/pgx/v5"}},
+	"test/failover":              {Ours: []string{"audit", "preview", "internal/pglocal", "internal/target", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5"}},
 	"test/soak":                  {Ours: []string{"audit", "preview", "internal/pglocal", "internal/target", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/anishathalye/porcupine"}},
 	"test/mutants":               {Ours: []string{"internal/pglocal"}},
 	"test/clients":               {Ours: []string{"internal/child", "internal/devissuer"}},
