@@ -142,18 +142,40 @@ func (s *Service) Cancel(ctx context.Context, who actor.Actor, id ID, reason str
 	if err := CheckText("/reason", reason, 0, maxReason); err != nil {
 		return p, err
 	}
-	p, moved, err := s.Store.Cancel(ctx, Move{Tenant: who.Tenant, ID: id, By: who, Reason: reason})
-	switch {
-	case err != nil:
-		return Preview{}, err
-	case moved || p.State == Canceled:
-		return p, nil
-	case p.State == Claimed:
-		return p, fault.New(fault.InProgress, nil)
-	case p.State == Expired, p.State.Open():
-		return p, fault.New(fault.Expired, nil) // whether or not a sweep has come by
+	for range cancelTries {
+		p, moved, err := s.Store.Cancel(ctx, Move{Tenant: who.Tenant, ID: id, By: who, Reason: reason})
+		switch {
+		case err != nil:
+			return Preview{}, err
+		case moved || p.State == Canceled:
+			return p, nil
+		case !p.State.Open():
+			return p, lostTo(p)
+		}
+		// It is open and did not move: its clock has ended, or a claim that stood in the way was given back before it was read.
+		p, now, err := s.Store.Preview(ctx, who.Tenant, id)
+		switch {
+		case err != nil:
+			return Preview{}, err
+		case p.State.Open() && !now.Before(p.Deadline):
+			return p, fault.New(fault.Expired, nil) // whether or not a sweep has come by
+		}
 	}
-	return p, fault.New(fault.Conflict, fault.Args{"status": string(p.State)}).WithKey("fault.conflict.decided").WithNext(fault.NextNone)
+	return p, fault.New(fault.Conflict, nil).WithNext(fault.NextRetryLater)
+}
+
+// cancelTries bounds how often a cancel meets claims that are given back at once.
+const cancelTries = 4
+
+// lostTo is what a cancel is told that came too late.
+func lostTo(p Preview) error {
+	switch p.State {
+	case Claimed:
+		return fault.New(fault.InProgress, nil)
+	case Expired:
+		return fault.New(fault.Expired, nil)
+	}
+	return fault.New(fault.Conflict, fault.Args{"status": string(p.State)}).WithKey("fault.conflict.decided").WithNext(fault.NextNone)
 }
 
 // RequireScopes checks the token's scopes and names all that are needed if one is missing.
