@@ -230,6 +230,7 @@ func (v *verification) takeTombstone(r Record) {
 			continue
 		}
 		v.found(f)
+		break // one reason says enough
 	}
 	delete(v.leaves, n)
 }

@@ -26,6 +26,8 @@ type Deps struct {
 	Store   Store
 	Actions *connector.Registry
 	Recheck Rechecker
+	// Holds are the changes that a restore holds; nil where there are none.
+	Holds Holds
 	// PolicyVersion is the policy that this process has loaded.
 	PolicyVersion string
 	// Secret is the deployment's secret under the idempotency keys. It must never change while previews are alive.
@@ -188,6 +190,10 @@ func (s *Service) authorize(ctx context.Context, who actor.Actor, c Change, epoc
 	switch {
 	case !ok || action.Version != c.Preview.ActionVersion:
 		return action, staleAction()
+	case c.held():
+		return action, fault.New(fault.Frozen, nil).WithKey("fault.frozen.held")
+	case epochs.Restoring:
+		return action, fault.New(fault.Frozen, nil).WithKey("fault.frozen.restored")
 	case epochs.Frozen:
 		return action, fault.New(fault.Frozen, nil)
 	case epochs.PolicyVersion != s.PolicyVersion:

@@ -28,6 +28,8 @@ type Change struct {
 	Events     []Event
 	Status     Status
 	Now        time.Time
+	// Hold is set on a change from before a restore, until the target was asked about it.
+	Hold *Hold
 }
 
 // Execution is the one claim of a preview's item.
@@ -103,6 +105,8 @@ type Epochs struct {
 	// PolicyVersion is the active policy; a process that has loaded another one must not claim.
 	PolicyVersion string
 	Frozen        bool
+	// Restoring says that the deployment is frozen because its database was restored from a backup.
+	Restoring bool
 }
 
 // Key names one item of one preview.

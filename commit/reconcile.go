@@ -39,7 +39,11 @@ func (r Reconciler) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { r.loop(ctx, every, r.Service.markLapsed) })
 	loops.Go(func() {
-		r.loop(ctx, every, func(ctx context.Context) error { _, err := r.Service.startProbes(ctx); return err })
+		r.loop(ctx, every, func(ctx context.Context) error {
+			_, err := r.Service.startProbes(ctx)
+			_, held := r.Service.startHeld(ctx)
+			return errors.Join(err, held)
+		})
 		r.Service.probes.Wait()
 	})
 	loops.Wait()
@@ -61,12 +65,16 @@ func (r Reconciler) loop(ctx context.Context, every time.Duration, pass func(con
 	}
 }
 
-// Sweep makes one pass: lapsed leases are marked, due probes are made.
+// Sweep makes one pass: lapsed leases are marked, due probes and looks at held changes are made.
 func (s *Service) Sweep(ctx context.Context) error {
 	if err := s.markLapsed(ctx); err != nil {
 		return err
 	}
-	return s.probeDue(ctx)
+	wait, err := s.startHeld(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.probeDue(ctx), wait())
 }
 
 func (s *Service) markLapsed(ctx context.Context) error {
@@ -197,7 +205,7 @@ func (s *Service) observeProbe(c Change, r Result) {
 // the target's key retention and the apply window, unfrozen, and only once looking has had its time.
 func (s *Service) probeKind(c Change, e Execution, a connector.Registered, epochs Epochs) AttemptKind {
 	switch {
-	case a.Able.Lookup, !a.Able.Replay, epochs.Frozen, e.State == NotApplied:
+	case a.Able.Lookup, !a.Able.Replay, epochs.Frozen, e.State == NotApplied, c.Hold != nil:
 		return Lookup
 	case replayableFor(c, e, a) <= 0:
 		return Lookup

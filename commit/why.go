@@ -42,6 +42,10 @@ func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why,
 	if w.Behind, err = s.behind(ctx, who, c); err != nil {
 		return Why{}, err
 	}
+	if c.held() {
+		w.Text, w.Mover, w.Next = connector.Say("why.held", nil), "service", fault.NextCheckStatus
+		return w, nil
+	}
 	if c.Status == StatusApproved {
 		holder, _, err := s.Store.HolderOf(ctx, who.Tenant, c.Preview.Plan.Target.Key())
 		if err != nil {

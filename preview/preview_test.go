@@ -23,8 +23,9 @@ func TestStatesAndMoves(t *testing.T) {
 		if s.Open() != s.CanBecome(preview.Canceled) || s.Open() != s.CanBecome(preview.Expired) {
 			t.Errorf("%s: what is open can be canceled and expire, and nothing else can", s)
 		}
-		if s.CanBecome(preview.Claimed) != (s == preview.Approved) {
-			t.Errorf("%s can be claimed: only what is approved may", s)
+		// The backup that was restored may not know of an approval: see the schema's guard_claim.
+		if s.CanBecome(preview.Claimed) != s.Open() {
+			t.Errorf("%s: what is open can be claimed, and nothing else can", s)
 		}
 	}
 }

@@ -27,6 +27,7 @@ with c as (` + sqlEpochs + `
   select l.*, clock_timestamp() as now from l, c
   where l.state = 'approved' and l.deadline > clock_timestamp() and l.digest = @digest
     and not c.frozen and c.freeze_epoch = @freeze_epoch and c.policy_epoch = @policy_epoch and c.approvers_epoch = @approvers_epoch
+    and (c.restored_at is null or not exists (select from restore_holds h where h.preview_id = l.id and h.state = 'held'))
 ), u as (
   update previews p set state = 'claimed', audit_seq = p.audit_seq + 1,
     audit_head = event_hash(p.audit_head, p.id, p.audit_seq + 1, 'claimed', @actor, p.tenant_id, ok.now, @body)
@@ -201,11 +202,13 @@ func (s *Store) ConfirmClaim(ctx context.Context, k commit.Key, attempt uuid.UUI
 	return nil
 }
 
+// sqlCheckLease reads the clock in a subquery where it searches: an index can be asked for a subquery's value, and not for what a
+// volatile function gives row by row. A target with ten thousand past changes must not hold up the next one.
 const sqlCheckLease = `
 select e.current_attempt = @attempt and e.state in ('applying', 'unknown'),
   case when e.state = 'applying' then e.lease_until else coalesce(e.probe_until, e.lease_until) end - clock_timestamp(),
   exists (select from executions r where r.target_key = e.target_key and r.state = 'applied' and r.preview_id <> e.preview_id
-    and r.version_before = @version and @version <> '' and r.finished_at > clock_timestamp() - @settle_for::interval)
+    and r.version_before = @version and @version <> '' and r.finished_at > (select clock_timestamp()) - @settle_for::interval)
 from executions e where e.preview_id = @id and e.item = @item and e.tenant_id = @tenant`
 
 // CheckLease is the sender's last look before the write. It has the reserved connections, because the time to send counts from

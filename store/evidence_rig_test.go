@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
+	"testing"
 )
 
 // controlSQL changes the control of a scope and writes its event, as the service's statements do. The set list names columns of k.
@@ -27,4 +29,15 @@ func frozenTenantSQL(tenant string) string {
 		)
 		insert into control_events (scope, seq, kind, actor, at, body, hash)
 		select tenant_id, audit_seq, 'raw', 'raw', clock_timestamp(), '{}', audit_head from u`, tenant)
+}
+
+// replaceDatabase is the same server's other database.
+func replaceDatabase(t testing.TB, server, name string) string {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	return u.String()
 }

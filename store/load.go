@@ -16,9 +16,10 @@ import (
 
 // sqlEpochs sums the deployment's and the tenant's epochs: each only grows, so an equal sum means that neither moved.
 const sqlEpochs = `
-  select coalesce(bool_or(frozen), false) as frozen, coalesce(sum(freeze_epoch), 0)::bigint as freeze_epoch,
+  select coalesce(bool_or(frozen or restoring), false) as frozen, coalesce(sum(freeze_epoch), 0)::bigint as freeze_epoch,
     coalesce(sum(policy_epoch), 0)::bigint as policy_epoch, coalesce(sum(approvers_epoch), 0)::bigint as approvers_epoch,
-    coalesce(max(policy_version) filter (where tenant_id = ''), '') as policy_version
+    coalesce(max(policy_version) filter (where tenant_id = ''), '') as policy_version,
+    coalesce(bool_or(restoring), false) as restoring, max(restored_at) as restored_at
   from controls where tenant_id in ('', @tenant)`
 
 const executionColumns = `
@@ -45,7 +46,9 @@ const sqlLoadFrom = `
 from previews p, (` + sqlEpochs + `) c
 where p.id = @id and p.tenant_id = @tenant`
 
-const epochColumns = `clock_timestamp(), c.frozen, c.freeze_epoch, c.policy_epoch, c.approvers_epoch, c.policy_version`
+const epochColumns = `clock_timestamp(), c.frozen, c.freeze_epoch, c.policy_epoch, c.approvers_epoch, c.policy_version, c.restoring,
+  case when c.restored_at is not null then (select json_build_object('held', h.state = 'held', 'since', h.held_at, 'looks', h.looks)
+    from restore_holds h where h.preview_id = p.id and h.state in ('held', 'handed_over')) end`
 
 const sqlLoad = `select ` + previewColumns + `, ` + executionColumns + `, ` + epochColumns + sqlLoadFrom
 
@@ -55,9 +58,10 @@ const sqlLoadDetail = `select ` + previewColumns + `, ` + executionColumns + `, 
 func (s *Store) Load(ctx context.Context, tenant string, id preview.ID, detail bool) (commit.Change, commit.Epochs, error) {
 	var r row
 	var executions, attempts, events []byte
+	var hold *commit.Hold
 	var c commit.Change
 	var e commit.Epochs
-	into := append(r.into(), &executions, &c.Now, &e.Frozen, &e.Freeze, &e.Policy, &e.Approvers, &e.PolicyVersion)
+	into := append(r.into(), &executions, &c.Now, &e.Frozen, &e.Freeze, &e.Policy, &e.Approvers, &e.PolicyVersion, &e.Restoring, &hold)
 	sql := sqlLoad
 	if detail {
 		sql, into = sqlLoadDetail, append(into, &attempts, &events)
@@ -66,11 +70,23 @@ func (s *Store) Load(ctx context.Context, tenant string, id preview.ID, detail b
 	if err != nil {
 		return c, e, fmt.Errorf("reading a change: %w", missing(err))
 	}
-	if c, err = changeOf(&r, executions, c.Now); err != nil || !detail {
+	if c, err = changeOf(&r, executions, c.Now); err == nil {
+		c = heldOf(c, hold)
+	}
+	if err != nil || !detail {
 		return c, e, err
 	}
 	err = errors.Join(json.Unmarshal(attempts, &c.Attempts), json.Unmarshal(events, &c.Events))
 	return c, e, err
+}
+
+// heldOf suspends the deadline of a held change: as long as it may have been applied, it has not expired.
+func heldOf(c commit.Change, hold *commit.Hold) commit.Change {
+	c.Hold = hold
+	if hold != nil && hold.Held && c.Status == commit.StatusExpired && c.Preview.State.Open() {
+		c.Status = commit.Status(c.Preview.State)
+	}
+	return c
 }
 
 // executionRow is an execution in the JSON of executionColumns.

@@ -12,12 +12,14 @@ import (
 	"github.com/cutonce/cutonce/preview"
 )
 
+// Sweeps read the clock in a subquery where they search: an index can be asked for its value (see sqlCheckLease).
+
 // sqlLapse marks lapsed leases. Rows that another worker or a sender holds are passed over: the next sweep sees them.
 const sqlLapse = `
 with ok as materialized (
   select e.preview_id as id, e.item, clock_timestamp() as now
   from previews p join executions e on e.preview_id = p.id
-  where e.state = 'applying' and e.lease_until <= clock_timestamp()
+  where e.state = 'applying' and e.lease_until <= (select clock_timestamp())
   order by e.lease_until limit @limit for update of p, e skip locked
 ), x as (
   update executions e set state = 'unknown', next_probe_at = ok.now from ok
@@ -36,7 +38,8 @@ select count(*) from u`
 const sqlExpire = `
 with ok as materialized (
   select id, clock_timestamp() as now from previews
-  where state in ('needs_approval', 'pending', 'approved') and deadline <= clock_timestamp()
+  where state in ('needs_approval', 'pending', 'approved') and deadline <= (select clock_timestamp())
+    and not exists (select from restore_holds h where h.preview_id = previews.id and h.state = 'held')
   order by deadline limit @limit for update skip locked
 ), u as (
   update previews p set state = 'expired', ended_at = ok.now, ended_by = 'clock', ` + nextHead + `
@@ -70,7 +73,7 @@ select tenant_id, preview_id, item, action from (
   select e.tenant_id, e.preview_id, e.item, p.action, e.next_probe_at,
     row_number() over (partition by p.action order by e.next_probe_at) as place
   from executions e join previews p on p.id = e.preview_id
-  where e.state in ('unknown', 'not_applied') and e.next_probe_at <= clock_timestamp()
+  where e.state in ('unknown', 'not_applied') and e.next_probe_at <= (select clock_timestamp())
     and (e.probe_until is null or e.probe_until <= clock_timestamp())
 ) due, lateral (select from previews p where p.id = due.preview_id for no key update skip locked) free
 where place <= @limit order by next_probe_at`

@@ -253,7 +253,7 @@ func TestWhatElseATamperedTrailShows(t *testing.T) {
 			return []statement{run(`update control_events set actor = 'somebody' where seq = 2`)}
 		}, []string{"controls of the deployment, event 2: it, or"}},
 		"a leaf altered": {func(p preview.Preview) []statement {
-			return []statement{run(`update seal_leaves set tenant_id = 'other' where chain = $1`, p.ID.UUID())}
+			return []statement{run(`update seal_leaves set tenant_id = 'other' where chain = $1 and seal = 1`, p.ID.UUID())}
 		}, []string{"seal 1: its leaves are not those"}},
 		"a seal altered": {func(preview.Preview) []statement {
 			return []statement{run(`update seals set at = at + interval '1 second' where number = 1`)}
