@@ -60,6 +60,14 @@ long-suites:
 test/clients: build ## Drive the service with MCP clients that others have written (they and, if need be, Node come from npm)
 	@go run ./test/clients -binary bin/cutonce
 
+# Rows of the crash suite, separated by commas; empty means all.
+ROWS ?=
+
+.PHONY: test/crash
+test/crash: ## Kill and freeze real processes at every failure point, and recover in two ways (ROWS=C3,X4 for some)
+	@go build -trimpath -tags stops -o bin/cutonce-stops ./cmd/cutonce
+	@go run ./test/crash -binary bin/cutonce-stops -rows '$(ROWS)'
+
 # How long the soak goes on, and which schedule it replays: 0 draws a fresh seed, which it prints.
 SOAK ?= 60s
 SEED ?= 0

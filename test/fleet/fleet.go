@@ -6,6 +6,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -138,22 +140,39 @@ func (f *Fleet) startTarget(ctx context.Context) error {
 }
 
 // Database makes one more empty database in the fleet's cluster.
-func (f *Fleet) Database(ctx context.Context) (string, error) {
+func (f *Fleet) Database(ctx context.Context) (string, error) { return f.Copy(ctx, "") }
+
+// Copy makes one more database that is as another one is now; nobody may be connected to that one meanwhile.
+func (f *Fleet) Copy(ctx context.Context, database string) (string, error) {
+	at, err := url.Parse(cmp.Or(database, f.Cluster.URL()))
+	if err != nil {
+		return "", errors.New("the database URL is not readable")
+	}
 	conn, err := pgx.Connect(ctx, f.Cluster.URL())
 	if err != nil {
 		return "", fmt.Errorf("connecting to the fleet's Postgres: %w", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	name := fmt.Sprintf("fleet_%d", f.made.Add(1))
-	if _, err := conn.Exec(ctx, "create database "+name); err != nil {
-		return "", err
+	create := "create database " + name
+	if database != "" {
+		create += " template " + pgx.Identifier{at.Path[1:]}.Sanitize()
 	}
-	at, err := url.Parse(f.Cluster.URL())
-	if err != nil {
-		return "", errors.New("the database URL is not readable")
+	if _, err := conn.Exec(ctx, create); err != nil {
+		return "", fmt.Errorf("making a database: %w", err)
 	}
 	at.Path = "/" + name
 	return at.String(), nil
+}
+
+// Migrate gives a database the schema, as `cutonce migrate` does.
+func (f *Fleet) Migrate(ctx context.Context, database string) error {
+	migrate := exec.CommandContext(ctx, f.Binary, "migrate")
+	migrate.Env = []string{"CUTONCE_DATABASE_URL=" + database}
+	if said, err := migrate.CombinedOutput(); err != nil {
+		return fmt.Errorf("migrating: %w: %s", err, said)
+	}
+	return nil
 }
 
 // log is a file for what a process says. It is removed with the fleet's folder.

@@ -116,8 +116,31 @@ func (p *Process) Pass(point string) error {
 	return os.WriteFile(filepath.Join(p.stops, point+".go"), nil, 0o600)
 }
 
-// Freeze stops the process as a paused machine would, Thaw lets it run again.
-func (p *Process) Freeze() error { return p.Signal(syscall.SIGSTOP) }
+// Freeze stops the process as a paused machine would, and returns when none of its threads runs any more. Thaw lets it run again.
+func (p *Process) Freeze() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startFor)
+	defer cancel()
+	return Until(ctx, "the process to be frozen", func() bool { return frozen(p.PID) })
+}
+
+// frozen asks the kernel, where it tells; elsewhere a signal has to do.
+func frozen(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return true
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		// The state follows the name, which ends with the last parenthesis.
+		if _, state, ok := strings.Cut(string(stat), ") "); err == nil && ok && !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
+}
 
 // Thaw ends Freeze.
 func (p *Process) Thaw() error { return p.Signal(syscall.SIGCONT) }
