@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/connector/trial"
 	"github.com/cutonce/cutonce/internal/actor"
 )
 
@@ -73,7 +74,7 @@ func Run(t *testing.T, s Subject) {
 // bench is one case in the making: a rig, the link in front of it, and a plan.
 type bench struct {
 	Rig
-	link *link
+	link *trial.Link
 	conn connector.Connector
 	able connector.Capabilities
 	plan connector.Plan
@@ -89,8 +90,13 @@ func begin(t *testing.T, s Subject) *bench {
 		Key: "connectortest-key-1", OnBehalfOf: "alice@example.com", Agent: "connectortest",
 		ApprovedBy: []string{"bob@example.com", "carol@example.com"}, PreviewID: "pv_connectortest",
 	}}
-	b.link = newLink(t, b.Address)
-	b.conn = b.At(t, b.link.address())
+	link, err := trial.NewLink(trial.Upstream{Address: b.Address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(link.Close)
+	b.link = link
+	b.conn = b.At(t, b.link.Address())
 	b.able = b.conn.Describe().Able
 	plan, _ := b.prepare(t)
 	b.plan = stored(t, plan)

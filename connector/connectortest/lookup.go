@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/connector/trial"
 )
 
 // testTarget: what the target itself says is told apart, and our key and precondition do their work.
@@ -177,7 +178,7 @@ func testLookup(t *testing.T, s Subject) {
 		if _, err := b.execute(t); err != nil {
 			t.Fatalf("Execute: %v", err)
 		}
-		b.link.goStale()
+		b.link.GoStale()
 		if reading, err := b.conn.Read(t.Context(), b.plan.Target); err != nil || reading.Version != b.plan.Version {
 			t.Fatalf("the link is not stale: %+v, %v", reading, err)
 		}
@@ -191,11 +192,11 @@ func testLookupAnswers(t *testing.T, s Subject) {
 	answers := map[string][]byte{"cut": nil}
 	for kind, body := range gatewayBodies {
 		for _, status := range []int{200, 202, 302, 401, 403, 404, 410, 429, 500, 501, 503} {
-			answers[http.StatusText(status)+" "+kind] = answered(status, body[0], body[1])
+			answers[http.StatusText(status)+" "+kind] = trial.Answered(status, body[0], body[1])
 		}
 	}
 	for _, hollow := range append(s.New(t).Hollow, `{}`, `null`, `[]`, `{"items":[]}`, `"absent"`) {
-		answers["200 "+hollow] = answered(200, "application/json", hollow)
+		answers["200 "+hollow] = trial.Answered(200, "application/json", hollow)
 	}
 	for name, answer := range answers {
 		for when, effect := range map[string]bool{"no effect": false, "an effect": true} {
@@ -207,7 +208,7 @@ func testLookupAnswers(t *testing.T, s Subject) {
 						t.Fatalf("Execute: %v", err)
 					}
 				}
-				b.link.onRead(func(*http.Request) []byte { return answer })
+				b.link.OnRead(func(*http.Request) []byte { return answer })
 				finding, err := b.conn.Lookup(t.Context(), b.plan, b.call)
 				if got := settled(finding, err); got != connector.EffectUnsure {
 					t.Errorf("the look-up says %q from an answer that says nothing", got)

@@ -20,7 +20,7 @@ func testPrepare(t *testing.T, s Subject) {
 		before := b.State()
 		b.readEverything(t)
 		wantEqual(t, "the target's state", b.State(), before)
-		wantEqual(t, "requests that are no reads", b.link.sent(), 0)
+		wantEqual(t, "requests that are no reads", b.link.Sent(), 0)
 	})
 	t.Run("deterministic", func(t *testing.T) {
 		t.Parallel()

@@ -1,7 +1,6 @@
 package connectortest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/connector/trial"
 )
 
 // shortDeadline is for sends that are meant to outlast it.
@@ -17,41 +17,41 @@ const shortDeadline = 200 * time.Millisecond
 // testSend cuts, holds and doubles the send.
 func testSend(t *testing.T, s Subject) {
 	tests := map[string]struct {
-		treat   func(*exchange)
+		treat   func(*trial.Exchange)
 		right   []connector.Class
 		effects int
 	}{
 		"cut before the target saw it": {
-			func(x *exchange) { x.reset() }, classes(connector.ClassUnknown), 0},
+			func(x *trial.Exchange) { x.Reset() }, classes(connector.ClassUnknown), 0},
 		"closed before the target saw it": {
-			func(*exchange) {}, classes(connector.ClassUnknown), 0},
+			func(*trial.Exchange) {}, classes(connector.ClassUnknown), 0},
 		"cut within the head": {
-			func(x *exchange) { x.deliverPart(x.request[:x.head/2]) }, classes(connector.ClassUnknown), 0},
+			func(x *trial.Exchange) { x.DeliverPart(x.Request[:x.Head/2]) }, classes(connector.ClassUnknown), 0},
 		"cut within the body": {
-			func(x *exchange) { x.deliverPart(x.request[:(x.head+len(x.request))/2]) }, classes(connector.ClassUnknown), 0},
+			func(x *trial.Exchange) { x.DeliverPart(x.Request[:(x.Head+len(x.Request))/2]) }, classes(connector.ClassUnknown), 0},
 		"cut before the reply": {
-			func(x *exchange) { x.deliver(); x.reset() }, classes(connector.ClassUnknown), 1},
+			func(x *trial.Exchange) { x.Deliver(); x.Reset() }, classes(connector.ClassUnknown), 1},
 		"closed before the reply": {
-			func(x *exchange) { x.deliver() }, classes(connector.ClassUnknown), 1},
+			func(x *trial.Exchange) { x.Deliver() }, classes(connector.ClassUnknown), 1},
 		"reply cut within its head": {
-			func(x *exchange) { r := x.deliver(); x.reply(r[:bodyOf(r)/2]) }, classes(connector.ClassUnknown), 1},
+			func(x *trial.Exchange) { r := x.Deliver(); x.Reply(r[:trial.BodyOf(r)/2]) }, classes(connector.ClassUnknown), 1},
 		"reply cut within its body": {
-			func(x *exchange) { r := x.deliver(); x.reply(r[:(bodyOf(r)+len(r))/2]) }, classes(connector.ClassUnknown), 1},
+			func(x *trial.Exchange) { r := x.Deliver(); x.Reply(r[:(trial.BodyOf(r)+len(r))/2]) }, classes(connector.ClassUnknown), 1},
 		"reply cut before its last byte": {
-			func(x *exchange) { r := x.deliver(); x.reply(r[:len(r)-1]) }, classes(connector.ClassUnknown, connector.ClassApplied), 1},
+			func(x *trial.Exchange) { r := x.Deliver(); x.Reply(r[:len(r)-1]) }, classes(connector.ClassUnknown, connector.ClassApplied), 1},
 		"delivered": {
-			func(x *exchange) { x.reply(x.deliver()) }, classes(connector.ClassApplied), 1},
+			func(x *trial.Exchange) { x.Reply(x.Deliver()) }, classes(connector.ClassApplied), 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := begin(t, s)
-			b.link.onSend(tt.treat)
+			b.link.OnSend(tt.treat)
 			_, err := b.execute(t)
 			wantClass(t, err, tt.right...)
 			b.wantEffects(t, tt.effects)
 			b.wantSettled(t, tt.effects)
-			wantEqual(t, "requests on the wire", b.link.sent(), 1)
+			wantEqual(t, "requests on the wire", b.link.Sent(), 1)
 		})
 	}
 	t.Run("slow before the effect", func(t *testing.T) { t.Parallel(); testSlowBefore(t, s) })
@@ -62,14 +62,12 @@ func testSend(t *testing.T, s Subject) {
 
 func classes(c ...connector.Class) []connector.Class { return c }
 
-func bodyOf(reply []byte) int { return bytes.Index(reply, []byte("\r\n\r\n")) + 4 }
-
 // testSlowBefore: the target does it after the caller has given up. At that moment nothing is there to find, which is why
 // absence counts only after the settle time.
 func testSlowBefore(t *testing.T, s Subject) {
 	b := begin(t, s)
 	goOn, done := make(chan struct{}), make(chan struct{})
-	b.link.onSend(func(x *exchange) { <-goOn; x.deliver(); close(done) })
+	b.link.OnSend(func(x *trial.Exchange) { <-goOn; x.Deliver(); close(done) })
 	_, err := b.executeFor(t, shortDeadline)
 	wantClass(t, err, connector.ClassUnknown)
 	b.wantEffects(t, 0)
@@ -81,7 +79,7 @@ func testSlowBefore(t *testing.T, s Subject) {
 
 func testSlowAfter(t *testing.T, s Subject) {
 	b := begin(t, s)
-	b.link.onSend(func(x *exchange) { r := x.deliver(); <-b.link.done; x.reply(r) })
+	b.link.OnSend(func(x *trial.Exchange) { r := x.Deliver(); <-b.link.Done(); x.Reply(r) })
 	_, err := b.executeFor(t, shortDeadline)
 	wantClass(t, err, connector.ClassUnknown)
 	b.wantEffects(t, 1)
@@ -95,12 +93,12 @@ func testTwice(t *testing.T, s Subject) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := begin(t, s)
-			b.link.onSend(func(x *exchange) {
-				first, second := x.deliver(), x.deliver()
+			b.link.OnSend(func(x *trial.Exchange) {
+				first, second := x.Deliver(), x.Deliver()
 				if last {
 					first = second
 				}
-				x.reply(first)
+				x.Reply(first)
 			})
 			_, err := b.execute(t)
 			right := classes(connector.ClassApplied)
@@ -134,7 +132,7 @@ func testNeverLeft(t *testing.T, s Subject) {
 		_, err := b.conn.Execute(ctx, b.plan, b.call)
 		wantClass(t, err, connector.ClassNotSent)
 		b.wantEffects(t, 0)
-		wantEqual(t, "requests on the wire", b.link.sent(), 0)
+		wantEqual(t, "requests on the wire", b.link.Sent(), 0)
 	})
 	t.Run("another system's plan", func(t *testing.T) {
 		t.Parallel()
@@ -142,7 +140,7 @@ func testNeverLeft(t *testing.T, s Subject) {
 		b.plan.Target.System += "-other"
 		_, err := b.execute(t)
 		wantClass(t, err, connector.ClassNotSent)
-		wantEqual(t, "requests on the wire", b.link.sent(), 0)
+		wantEqual(t, "requests on the wire", b.link.Sent(), 0)
 	})
 }
 
@@ -184,24 +182,24 @@ func testAnswers(t *testing.T, s Subject) {
 			if status == 204 && body[1] != "" {
 				continue
 			}
-			reply := answered(status, body[0], body[1])
+			reply := trial.Answered(status, body[0], body[1])
 			t.Run(fmt.Sprintf("%d %s before the effect", status, kind), func(t *testing.T) {
 				t.Parallel()
 				b := begin(t, s)
-				b.link.onSend(func(x *exchange) { x.reply(reply) })
+				b.link.OnSend(func(x *trial.Exchange) { x.Reply(reply) })
 				_, err := b.execute(t)
 				wantClass(t, err, connector.ClassUnknown)
 				b.wantEffects(t, 0)
-				wantEqual(t, "requests on the wire", b.link.sent(), 1)
+				wantEqual(t, "requests on the wire", b.link.Sent(), 1)
 			})
 			t.Run(fmt.Sprintf("%d %s after the effect", status, kind), func(t *testing.T) {
 				t.Parallel()
 				b := begin(t, s)
-				b.link.onSend(func(x *exchange) { x.deliver(); x.reply(reply) })
+				b.link.OnSend(func(x *trial.Exchange) { x.Deliver(); x.Reply(reply) })
 				_, err := b.execute(t)
 				wantClass(t, err, connector.ClassUnknown, connector.ClassApplied)
 				b.wantEffects(t, 1)
-				wantEqual(t, "requests on the wire", b.link.sent(), 1)
+				wantEqual(t, "requests on the wire", b.link.Sent(), 1)
 			})
 		}
 	}
