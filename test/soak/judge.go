@@ -14,7 +14,9 @@ import (
 
 // verdict is what a run comes to.
 type verdict struct {
-	changes, events, violations int
+	changes, violations int
+	// events are those of all chains, breaks the chains that do not verify.
+	events, breaks int
 }
 
 // gather puts the three sides together, one Evidence for each change, and one without a record for each acknowledged ID that the
@@ -97,6 +99,7 @@ func judge(all []Evidence, strays []string, out io.Writer) verdict {
 		if e.Record != nil {
 			v.changes++
 			v.events += len(e.Record.Events)
+			v.breaks += len(e.chain())
 		}
 		v.violations += len(found[i])
 		if len(found[i]) > 0 {

@@ -89,6 +89,7 @@ func soak(ctx context.Context, o Options, out io.Writer) (verdict, error) {
 	}
 	w.summarise(all, out)
 	v := judge(all, strays, out)
+	fmt.Fprintf(out, "chain: %d events of %d changes, %d breaks\n", v.events, v.changes, v.breaks)
 	fmt.Fprintf(out, "soak: %d cycles, %d kills, %d violations\n", w.cycles.Load(), s.dealt[Kill]+s.dealt[CrashRestart], v.violations)
 	return v, nil
 }
