@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cutonce/cutonce/approvals"
@@ -56,11 +57,13 @@ func (s countedApprovals) RecordDecision(ctx context.Context, d approvals.Record
 
 func backlogOf(s *store.Store) metrics.Reader {
 	return func(ctx context.Context) (metrics.Backlog, error) {
-		b, err := s.Backlog(ctx)
+		b, err1 := s.Backlog(ctx)
+		e, err2 := s.Evidence(ctx)
 		return metrics.Backlog{
+			SealLag: e.SealLag, Restoring: e.Restoring, Held: e.Held, FoundEnded: e.FoundEnded,
 			Pending: b.Pending, Unknown: b.Unknown, NeedsOperator: b.NeedsOperator, Contradictions: b.Contradictions,
 			PendingAge: seconds(b.PendingAge), UnknownAge: seconds(b.UnknownAge),
-		}, err
+		}, errors.Join(err1, err2)
 	}
 }
 

@@ -58,6 +58,7 @@ func (s *service) run(ctx context.Context, l listeners, ready func()) error {
 	sweeper.Go(func() {
 		_ = store.Retention{Store: s.store, Keep: s.settings.Retention, Log: s.log}.Run(sweeping) // as above
 	})
+	sweeper.Go(func() { _ = s.sealer.Run(sweeping) }) // as above
 	ready()
 	select {
 	case <-ctx.Done():

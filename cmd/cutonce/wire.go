@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/audit"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/connector/adbudget"
@@ -43,6 +44,7 @@ type service struct {
 	approvals *approvals.Service
 	commits   *commit.Service
 	metrics   *metrics.Metrics
+	sealer    audit.Sealer
 	closers   []func()
 }
 
@@ -59,6 +61,9 @@ func build(ctx context.Context, b blueprint) (_ *service, err error) {
 		return nil, err
 	}
 	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.prepareSealing(ctx); err != nil {
 		return nil, err
 	}
 	source, err := policySource(b.rules)

@@ -115,7 +115,7 @@ func (c Clock) check() Problems {
 		d    time.Duration
 	}{
 		{"PREVIEW_TTL", c.PreviewTTL}, {"APPROVAL", c.Approval}, {"APPLY_WINDOW", c.ApplyWindow}, {"SEND", c.Send}, {"LEASE", c.Lease},
-		{"SEND_MARGIN", c.SendMargin}, {"SETTLE", c.Settle}, {"SWEEP", c.Sweep}, {"PROBE_BASE", c.ProbeBase},
+		{"SEND_MARGIN", c.SendMargin}, {"SETTLE", c.Settle}, {"SWEEP", c.Sweep}, {"PROBE_BASE", c.ProbeBase}, {"SEAL", c.Seal},
 	} {
 		if one.d <= 0 {
 			p.add("CUTONCE_CLOCK_%s: longer than nothing", one.name)
@@ -129,6 +129,9 @@ func (c Clock) check() Problems {
 	}
 	if c.Sweep > 10*time.Second {
 		p.add("CUTONCE_CLOCK_SWEEP: at most 10s")
+	}
+	if c.Seal > time.Minute {
+		p.add("CUTONCE_CLOCK_SEAL: at most 1m")
 	}
 	if c.ApplyWait > 50*time.Second {
 		p.add("CUTONCE_CLOCK_APPLY_WAIT: at most 50s, because clients give up after sixty")

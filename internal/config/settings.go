@@ -50,6 +50,9 @@ type Settings struct {
 	PolicyDir       string `env:"POLICY_DIR" doc:"A folder of policy files (*.yaml). Required by serve; cutonce dev brings an example."`
 	PolicyReinstate bool   `env:"POLICY_REINSTATE" default:"false" doc:"Put a policy back in force that another has superseded. Without it serve refuses to start with one, so that a replica that comes back with old files does not loosen the rules."`
 
+	SealKeyFile string `env:"SEAL_KEY_FILE" doc:"A file with the Ed25519 private key that audit seals are signed with, the same on every replica (openssl genpkey -algorithm ed25519). Without it the key is made from the deployment's secret: whoever holds that secret can then sign seals."`
+	SealWitness string `env:"SEAL_WITNESS" doc:"A file outside the database's own machine and backups that holds the last seal made here. At start, a database that does not know it was restored from a backup: applies are frozen until an operator has looked. One file per replica, or a shared one."`
+
 	Retention time.Duration `env:"RETENTION" doc:"How long a change stays on record after the last thing that happened to it, such as 8760h for a year; at least 720h. Then its record is removed but for a tombstone: its ID is unknown and its idempotency key is refused, for ever. Default: changes are kept for ever. See docs/retention.md."`
 
 	MCPOrigins []string `env:"MCP_ALLOWED_ORIGINS" doc:"Origins such as https://app.example from which browsers may call /mcp, separated by commas. Clients that are no browsers need none."`
@@ -118,6 +121,7 @@ type Clock struct {
 	SendMargin  time.Duration `env:"SEND_MARGIN" default:"1s" doc:"What must be left of the lease beyond the send deadline, or nothing is sent."`
 	Settle      time.Duration `env:"SETTLE" default:"60s" doc:"How long after a send absent proves nothing, where the connector says nothing of its own."`
 	Sweep       time.Duration `env:"SWEEP" default:"5s" doc:"How often lapsed changes are listed and probed; at most 10s."`
+	Seal        time.Duration `env:"SEAL" default:"5s" doc:"How often audit chains that have changed are sealed; at most 1m."`
 	ProbeBase   time.Duration `env:"PROBE_BASE" default:"1s" doc:"The pause after the first probe that proved nothing; it doubles, up to five minutes."`
 	ApplyWait   time.Duration `env:"APPLY_WAIT" default:"20s" doc:"How long apply waits before it answers as things stand; at most 50s."`
 }

@@ -12,6 +12,12 @@ import (
 type Backlog struct {
 	Pending, Unknown, NeedsOperator, Contradictions int
 	PendingAge, UnknownAge                          time.Duration
+	// SealLag is the age of the oldest audit event that no seal covers.
+	SealLag time.Duration
+	// Restoring is set from the declaration of a restore until it is finished. Held changes wait for a look at their target, and
+	// FoundEnded ones were applied in the lost time though they have ended otherwise.
+	Restoring        bool
+	Held, FoundEnded int
 }
 
 // Reader reads the backlog.
@@ -44,6 +50,10 @@ func newBacklog(read Reader, now func() time.Time) *backlog {
 		"cutonce_unknown_oldest_seconds": "How long ago the oldest of them was claimed.",
 		"cutonce_needs_operator":         "Unknown changes that were handed to operators.",
 		"cutonce_contradicted":           "Changes whose recorded outcome was contradicted by later proof. Each is an incident.",
+		"cutonce_seal_lag_seconds":       "How old the oldest audit event is that no seal covers.",
+		"cutonce_restoring":              "1 while every apply is frozen because the database was restored from a backup.",
+		"cutonce_restore_held":           "Changes from before a restore whose target has not been asked yet.",
+		"cutonce_restore_found_ended":    "Changes that were applied before a restore and have ended otherwise after it. Each is an incident.",
 		"cutonce_backlog_age_seconds":    "How old the numbers above are; it grows while the database does not answer.",
 	} {
 		b.descs[name] = prometheus.NewDesc(name, help, nil, nil)
@@ -72,10 +82,21 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 		"cutonce_unknown_oldest_seconds": last.UnknownAge.Seconds(),
 		"cutonce_needs_operator":         float64(last.NeedsOperator),
 		"cutonce_contradicted":           float64(last.Contradictions),
+		"cutonce_seal_lag_seconds":       last.SealLag.Seconds(),
+		"cutonce_restoring":              flag(last.Restoring),
+		"cutonce_restore_held":           float64(last.Held),
+		"cutonce_restore_found_ended":    float64(last.FoundEnded),
 		"cutonce_backlog_age_seconds":    age.Seconds(),
 	} {
 		out <- prometheus.MustNewConstMetric(b.descs[name], prometheus.GaugeValue, value)
 	}
+}
+
+func flag(set bool) float64 {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 func (b *backlog) current() (last Backlog, age time.Duration, ok bool) {

@@ -56,7 +56,8 @@ func has(t *testing.T, text string, lines ...string) {
 func TestCountsAndGauges(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.backlog = metrics.Backlog{Pending: 2, PendingAge: 90 * time.Second, Unknown: 1, UnknownAge: 5 * time.Second, NeedsOperator: 1}
+	s.backlog = metrics.Backlog{Pending: 2, PendingAge: 90 * time.Second, Unknown: 1, UnknownAge: 5 * time.Second, NeedsOperator: 1,
+		SealLag: 7500 * time.Millisecond, Restoring: true, Held: 3, FoundEnded: 2}
 	s.Count("budget_change", "applied")
 	s.Count("budget_change", "applied")
 	s.Sent("budget_change", "unknown", 20*time.Millisecond)
@@ -64,7 +65,8 @@ func TestCountsAndGauges(t *testing.T) {
 		`cutonce_changes_total{action="budget_change",outcome="applied"} 2`,
 		`cutonce_target_send_seconds_count{action="budget_change",class="unknown"} 1`,
 		`cutonce_pending 2`, `cutonce_pending_oldest_seconds 90`, `cutonce_unknown 1`, `cutonce_unknown_oldest_seconds 5`,
-		`cutonce_needs_operator 1`, `cutonce_contradicted 0`, `cutonce_backlog_age_seconds 0`,
+		`cutonce_needs_operator 1`, `cutonce_seal_lag_seconds 7.5`, `cutonce_restoring 1`, `cutonce_restore_held 3`, `cutonce_restore_found_ended 2`,
+		`cutonce_contradicted 0`, `cutonce_backlog_age_seconds 0`,
 		`cutonce_pool_connections{state="acquired"} 3`, `cutonce_pool_waits_total 7`, `cutonce_build_info{version="1.2.3"} 1`)
 }
 

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/cutonce/cutonce/audit"
+	"github.com/cutonce/cutonce/internal/config"
+)
+
+// sealKey is the key that seals are signed with: the file's, or one made from the deployment's secret.
+func sealKey(s config.Settings) (key audit.Key, source string, err error) {
+	if s.SealKeyFile == "" {
+		key, err = audit.DeriveKey([]byte(s.Secret))
+		return key, "made from the deployment's secret", err
+	}
+	text, err := os.ReadFile(s.SealKeyFile)
+	if err != nil {
+		return audit.Key{}, "", fmt.Errorf("CUTONCE_SEAL_KEY_FILE: %w", err)
+	}
+	if key, err = audit.ReadKey(text); err != nil {
+		return audit.Key{}, "", fmt.Errorf("CUTONCE_SEAL_KEY_FILE: %w", err)
+	}
+	return key, "read from CUTONCE_SEAL_KEY_FILE", nil
+}
+
+// prepareSealing makes the sealer, and compares the database with what was witnessed outside it: one that has forgotten something
+// was restored from a backup, and is frozen before anything is applied on it.
+func (s *service) prepareSealing(ctx context.Context) error {
+	key, _, err := sealKey(s.settings)
+	if err != nil {
+		return err
+	}
+	s.sealer = audit.Sealer{Store: s.store, Key: key, Witness: s.settings.SealWitness, Every: s.settings.Clock.Seal, Log: s.log}
+	s.log.Info("audit seals", "key_id", key.ID(), "witness", s.settings.SealWitness)
+	if s.settings.SealWitness == "" {
+		return nil
+	}
+	witness, err := audit.ReadWitness(s.settings.SealWitness)
+	if err != nil {
+		return fmt.Errorf("CUTONCE_SEAL_WITNESS: %w", err)
+	}
+	if witness == nil {
+		s.log.Warn("no seal has been witnessed here yet: a restore before the first one goes unnoticed", "witness", s.settings.SealWitness)
+		return nil
+	}
+	declared, held, err := s.store.CheckWitness(ctx, *witness)
+	if err != nil {
+		return err
+	}
+	if declared {
+		s.log.Error("the database does not know the last seal that was witnessed: it was restored from a backup, or it is another one. "+
+			"Nothing is applied until an operator has looked: cutonce restore status", "seal", witness.Number, "sealed_at", witness.At, "held", held)
+	}
+	return nil
+}
