@@ -61,7 +61,7 @@ func (l *ledger) Describe() connector.Description {
 	return connector.Description{System: l.system(), Able: l.able, Actions: []connector.Action{{
 		Name: l.action(), Version: 1, Scopes: []string{"ledger:write"}, ReadScopes: []string{"ledger:read"}, ResolveBy: l.resolvers,
 		Input: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["id","text"],
-			"properties":{"id":{"type":"string","minLength":1},"text":{"type":"string"}}}`),
+			"properties":{"id":{"type":"string","minLength":1},"text":{"type":"string"},"reason":{"type":"string"}}}`),
 	}}}
 }
 
@@ -82,6 +82,11 @@ func (l *ledger) Prepare(_ context.Context, _ actor.Actor, _ string, in connecto
 		Request: connector.Request{Method: "PUT", Path: "/" + r.Target.ID, Body: json.RawMessage(fmt.Sprintf("%q", in.Text("text"))), Precondition: r.Version},
 		Changes: []connector.Change{{Field: "text", Before: r.Values["text"], After: connector.Text(in.Text("text"))}},
 	}, connector.Impact{Summary: connector.Say("ledger.summary", nil), Reversible: true, Reversal: connector.Say("ledger.reversal", nil)}, nil
+}
+
+// Reverse asks for the text that a plan found.
+func (l *ledger) Reverse(_ string, p connector.Plan) (map[string]any, error) {
+	return map[string]any{"id": p.Target.ID, "text": *p.Changes[0].Before.Text}, nil
 }
 
 func (l *ledger) now(id string) connector.Reading {
