@@ -1,9 +1,13 @@
-// Package audit checks the chain of events that every change carries, from exported rows alone, without the database.
+// Package audit seals the chains of events that changes and controls carry, and checks them from an export alone, without the
+// database.
 //
-// The promise: Verify notices an event that was altered, removed from the middle, put in, reordered or moved to another
-// preview, and names the first place that breaks. It does not notice that events are missing at the end, or that a whole
-// preview is gone: compare the last hash with the preview's own head for the first. Nor does it say what events mean. Start at
-// Verify.
+// The promise: a Verifier notices, in an export, an event that was altered, removed, put in, reordered, cut off or appended, and a
+// change that is gone as a whole, and names each by its number. It does not notice what somebody adds who can write to the database
+// as the service can, nor that the newest seals are gone together with all they cover, unless it is given a witness. Nor does it say
+// what events mean.
+//
+// An event's hash covers the one before it (Event.Sum); a Seal covers the ends of all chains that have changed, and the seal before
+// it. Start at Verifier and Sealer; store keeps what both work on.
 package audit
 
 import (

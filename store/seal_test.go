@@ -165,9 +165,9 @@ func TestAnUntouchedTrailVerifies(t *testing.T) {
 	}
 }
 
-// TestScenario11TamperingIsNamedBySequence edits a row, deletes the last three and appends a forgery, as a superuser with every
+// TestHeadToHead11_TamperingIsNamedBySequence edits a row, deletes the last three and appends a forgery, as a superuser with every
 // trigger off, and verifies elsewhere with the public key.
-func TestScenario11TamperingIsNamedBySequence(t *testing.T) {
+func TestHeadToHead11_TamperingIsNamedBySequence(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	edited, truncated, appended := r.applied("a"), r.applied("b"), r.applied("c")

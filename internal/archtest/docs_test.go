@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var testName = regexp.MustCompile("`(Test[A-Za-z]+)`")
+var testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
 
 // A guarantee that names a test which does not exist is a claim that nothing shows.
 func TestGuaranteesNameTestsThatExist(t *testing.T) {
