@@ -139,10 +139,10 @@ const promised = 4
 func (at *side) round(ctx context.Context, tokens map[string]string, campaign string, n int) ([]time.Duration, error) {
 	key := ""
 	if n%2 == 1 {
-		key = fmt.Sprintf("round-%d", n)
+		key = fmt.Sprintf("round-%d-%d", at.began, n)
 	}
 	took := make([]time.Duration, len(measured))
-	prepared, d, err := at.call(ctx, "POST", prepares, tokens["agent"], budgetOf(campaign, "jpy", 10_001+n%1000), key, http.StatusCreated)
+	prepared, d, err := at.call(ctx, "POST", prepares, tokens["agent"], budgetOf(campaign, "jpy", 10_001+(7*at.began+n)%4000), key, http.StatusCreated)
 	if err != nil {
 		return nil, err
 	}

@@ -34,10 +34,14 @@ func fill(ctx context.Context, database string, n int) (described string, err er
 	if err := conn.QueryRow(ctx, `select preview_id from executions where state = 'applied'`).Scan(&model); err != nil {
 		return "", fmt.Errorf("finding the model: %w", err)
 	}
+	indexes, err := setAside(ctx, conn)
+	if err != nil {
+		return "", err
+	}
 	if err := storeAll(ctx, database, n, model); err != nil {
 		return "", err
 	}
-	for _, sql := range []string{`vacuum (analyze)`, `checkpoint`} {
+	for _, sql := range append(indexes, `vacuum (analyze)`, `checkpoint`) {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return "", err
 		}
@@ -46,6 +50,32 @@ func fill(ctx context.Context, database string, n int) (described string, err er
 		return "", err
 	}
 	return describe(ctx, conn)
+}
+
+// secondary are the indexes that no constraint rests on. Building them once at the end is much cheaper than keeping them up.
+const secondary = `
+select format('drop index %I', i.relname), pg_get_indexdef(i.oid)
+from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class r on r.oid = x.indrelid
+where r.relname in ('previews', 'executions', 'attempts', 'decisions', 'audit_events') and not x.indisunique`
+
+// setAside drops them, and returns what makes them again.
+func setAside(ctx context.Context, conn *pgx.Conn) (again []string, err error) {
+	rows, err := conn.Query(ctx, secondary)
+	if err != nil {
+		return nil, err
+	}
+	type index struct{ Drop, Make string }
+	indexes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[index])
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range indexes {
+		if _, err := conn.Exec(ctx, i.Drop); err != nil {
+			return nil, err
+		}
+		again = append(again, i.Make)
+	}
+	return again, nil
 }
 
 // storeAll writes the slices over a few connections. Durability comes with the checkpoint at the end.

@@ -27,7 +27,9 @@ type options struct {
 	binary string
 	n      int
 	rounds int
-	keep   bool
+	// keep leaves the cluster's folder, and kept is the address of one that was left and runs again.
+	keep bool
+	kept string
 }
 
 func main() {
@@ -36,6 +38,7 @@ func main() {
 	flag.IntVar(&o.n, "n", 1_000_000, "how many previews are stored")
 	flag.IntVar(&o.rounds, "rounds", 300, "how often each call is measured")
 	flag.BoolVar(&o.keep, "keep", false, "keep the database's folder, to look at plans")
+	flag.StringVar(&o.kept, "kept", "", "measure once more on a kept cluster that was started again at this address")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -45,7 +48,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, o options) error {
 	if o.n < 1000 || o.rounds < 10 {
 		return errors.New("at least 1000 previews and 10 rounds")
 	}
@@ -54,6 +57,25 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	address := o.kept
+	if address == "" {
+		end, at, err := openCluster(ctx, o.keep)
+		if err != nil {
+			return err
+		}
+		defer end()
+		address = at
+	}
+	s, err := setUp(ctx, dir, o.binary, address)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	return s.compare(ctx, o)
+}
+
+// openCluster makes a durable Postgres of this program's own.
+func openCluster(ctx context.Context, keep bool) (end func(), address string, err error) {
 	name := "scale-" + strconv.Itoa(os.Getpid())
 	cluster, err := pglocal.Open(ctx, pglocal.Config{
 		// Memory as a production server of this size would have it, and no checkpoint that hits one side alone.
@@ -62,35 +84,35 @@ func run(ctx context.Context, o options) (err error) {
 		},
 	})
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	defer func() {
-		err = errors.Join(err, cluster.Close(context.WithoutCancel(ctx)))
-		if !o.keep {
+	return func() {
+		if err := cluster.Close(context.WithoutCancel(ctx)); err != nil {
+			fmt.Fprintln(os.Stderr, "scale: stopping Postgres:", err)
+		}
+		if !keep {
 			_ = os.RemoveAll(filepath.Join(pglocal.DefaultDir(), name))
 		}
-	}()
-	s, err := setUp(ctx, dir, o.binary, cluster.URL())
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	return s.compare(ctx, o)
+	}, cluster.URL(), nil
 }
 
-// compare fills the larger database, measures both, and prints.
+// compare fills the larger database, unless that was done before, measures both, and prints.
 func (s *stage) compare(ctx context.Context, o options) error {
-	for _, at := range s.sides {
-		if err := at.seed(ctx, s.tokens); err != nil {
-			return fmt.Errorf("seeding %s: %w", at.name, err)
+	stored := "kept from before"
+	if o.kept == "" {
+		for _, at := range s.sides {
+			if err := at.seed(ctx, s.tokens); err != nil {
+				return fmt.Errorf("seeding %s: %w", at.name, err)
+			}
 		}
+		began := time.Now()
+		described, err := fill(ctx, s.sides[full].database, o.n)
+		if err != nil {
+			return fmt.Errorf("storing %d previews: %w", o.n, err)
+		}
+		stored = fmt.Sprintf("%s, in %s", described, time.Since(began).Round(time.Second))
 	}
-	began := time.Now()
-	stored, err := fill(ctx, s.sides[full].database, o.n)
-	if err != nil {
-		return fmt.Errorf("storing %d previews: %w", o.n, err)
-	}
-	fmt.Printf("%s, %s\n%s, in %s\n", s.machine(), s.version(ctx), stored, time.Since(began).Round(time.Second))
+	fmt.Printf("%s, %s\n%s\n", s.machine(), s.version(ctx), stored)
 	t, err := s.measure(ctx, o.rounds)
 	if err != nil {
 		return err

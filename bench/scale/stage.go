@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,9 +43,15 @@ type side struct {
 	name, url, database string
 	// seeded is the campaign of all that is seeded: nobody measures on it.
 	seeded string
+	// began tells the calls of one run from those of another on a kept database.
+	began int
 }
 
 const audience = "cutonce-scale"
+
+// issuerName is in every token and with every stored change, so that a kept database knows its callers again; the keys are fetched from
+// wherever the issuer listens.
+const issuerName = "http://127.0.0.1:8799"
 
 func setUp(ctx context.Context, dir, binary, address string) (_ *stage, err error) {
 	s := &stage{tokens: map[string]string{}}
@@ -59,7 +66,7 @@ func setUp(ctx context.Context, dir, binary, address string) (_ *stage, err erro
 	}); err != nil {
 		return nil, err
 	}
-	issuer, err := s.startIssuer(dir)
+	keys, err := s.startIssuer(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +75,7 @@ func setUp(ctx context.Context, dir, binary, address string) (_ *stage, err erro
 		return nil, err
 	}
 	for n, name := range []string{"empty", "full"} {
-		one := &side{name: name, seeded: target.PlainKRW(n)}
+		one := &side{name: name, seeded: target.PlainKRW(n), began: int(time.Now().Unix())}
 		s.sides[n] = one
 		if one.database, err = makeDatabase(ctx, address, "scale_"+name); err != nil {
 			return nil, err
@@ -77,7 +84,7 @@ func setUp(ctx context.Context, dir, binary, address string) (_ *stage, err erro
 			return []string{"serve"}, []string{
 				"CUTONCE_DATABASE_URL=" + one.database, "CUTONCE_LISTEN=" + at, "CUTONCE_METRICS_LISTEN=off", "CUTONCE_PUBLIC_URL=http://" + at,
 				"CUTONCE_SECRET=" + random(), "CUTONCE_POLICY_DIR=" + rules, "CUTONCE_AUDIENCES=" + audience,
-				"CUTONCE_ISSUER_URL=" + issuer.URL(), "CUTONCE_ISSUER_JWKS_URL=" + issuer.JWKSURL(),
+				"CUTONCE_ISSUER_URL=" + issuerName, "CUTONCE_ISSUER_JWKS_URL=" + keys,
 				"CUTONCE_ISSUER_AGENT_CLIENTS=" + devissuer.AgentClient, "CUTONCE_ISSUER_HUMAN_CLIENTS=" + devissuer.ConsoleClient,
 				"CUTONCE_ADS_URL=" + s.target, "CUTONCE_ADS_TOKEN=" + token, "CUTONCE_ADS_SYSTEM=ads.example/scale", "CUTONCE_LOG_LEVEL=WARN",
 			}
@@ -124,27 +131,28 @@ func (s *stage) start(
 	return "http://" + address, answers(ctx, "http://"+address+ready, process)
 }
 
-func (s *stage) startIssuer(dir string) (*devissuer.Issuer, error) {
+// startIssuer makes the tokens, and says where the keys are that prove them.
+func (s *stage) startIssuer(dir string) (keys string, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	issuer, err := devissuer.New(devissuer.Config{
-		Dir: filepath.Join(dir, "issuer"), URL: "http://" + listener.Addr().String(), Audience: audience, Tenant: "scale",
+		Dir: filepath.Join(dir, "issuer"), URL: issuerName, Audience: audience, Tenant: "scale",
 		Now: time.Now, Rand: rand.Reader,
 	})
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return "", errors.Join(err, listener.Close())
 	}
 	server := &http.Server{Handler: issuer.Handler(), ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(listener) }() // ends with Close
 	s.stops = append(s.stops, func() { _ = server.Close() })
 	for _, name := range []string{"agent", "sato", "kim", "oper"} {
 		if s.tokens[name], err = issuer.Token(name); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
-	return issuer, nil
+	return "http://" + listener.Addr().String() + strings.TrimPrefix(issuer.JWKSURL(), issuerName), nil
 }
 
 func makeDatabase(ctx context.Context, address, name string) (string, error) {
@@ -153,8 +161,14 @@ func makeDatabase(ctx context.Context, address, name string) (string, error) {
 		return "", err
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "create database "+name); err != nil {
+	var there bool
+	if err := conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, name).Scan(&there); err != nil {
 		return "", err
+	}
+	if !there {
+		if _, err := conn.Exec(ctx, "create database "+name); err != nil {
+			return "", err
+		}
 	}
 	at, err := url.Parse(address)
 	if err != nil {
