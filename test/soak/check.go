@@ -34,7 +34,8 @@ func (e Evidence) violations() []string {
 	}
 	var all []string
 	for _, check := range []func(Evidence) []string{
-		Evidence.chain, Evidence.replayed, Evidence.effects, Evidence.received, Evidence.claims, Evidence.shown, Evidence.history,
+		Evidence.chain, Evidence.replayed, Evidence.effects, Evidence.received, Evidence.claims, Evidence.shown, Evidence.clocks,
+		Evidence.history,
 	} {
 		all = append(all, check(e)...)
 	}
@@ -136,6 +137,16 @@ func (e Evidence) shown() []string {
 			if c.Op == Prepare && c.Yen > 0 && change.After != fmt.Sprint(c.Yen) {
 				return broken("prepared %d, applied %s", c.Yen, change.After)
 			}
+		}
+	}
+	return nil
+}
+
+// clocks: a lapsed deadline reads as expired and a lapsed lease as unknown at once, sweep or no sweep.
+func (e Evidence) clocks() []string {
+	for _, c := range e.Calls {
+		if !c.Until.IsZero() && c.Until.Before(c.At) {
+			return broken("called %s at %s, which had ended at %s", c.Status, c.At.UTC(), c.Until)
 		}
 	}
 	return nil

@@ -86,6 +86,9 @@ func TestTheCheckComplains(t *testing.T) {
 			e.in(applied, "prepared require", "approval_requested", "approved", "claimed", "applied")
 		}},
 		{"another amount than was shown", "prepared 5, applied 6", func(e *Evidence) { e.Changes[0].After = "6" }},
+		{"a lapsed lease that reads as applying", "which had ended", func(e *Evidence) {
+			e.Calls[1].Status, e.Calls[1].Until, e.Calls[1].At = applying, start, start.Add(time.Second)
+		}},
 		{"acknowledged and lost", "acknowledged, and lost", func(e *Evidence) { e.Record = nil }},
 		{"clients who were told otherwise", "no order of the calls", func(e *Evidence) { e.Calls = append(e.Calls, told(5, Read, "kim", "", expired)) }},
 	} {
@@ -172,8 +175,8 @@ func TestSchedulesHoldEverything(t *testing.T) {
 			}
 		}
 	}
-	if len(damage) != 5 || len(stories) != 8 || len(faults) != 10 || len(modes) != 2 {
-		t.Errorf("got %v, %v, %v, %v, want 5 kinds of damage, 8 stories, 10 faults, 2 targets", damage, stories, faults, modes)
+	if len(damage) != 7 || len(stories) != 8 || len(faults) != 10 || len(modes) != 2 {
+		t.Errorf("got %v, %v, %v, %v, want 7 kinds of damage, 8 stories, 10 faults, 2 targets", damage, stories, faults, modes)
 	}
 	if blows := Blows(1, time.Minute, true); len(blows) > 0 {
 		t.Errorf("got %v of a calm run", blows)

@@ -22,8 +22,11 @@ type Call struct {
 	Began, Ended time.Duration
 	HTTP         int
 	Code, Next   string
-	// Status is the change's, as the answer shows it; empty where the answer shows none.
-	Status   string
+	// Status is the change's, as the answer shows it; empty where the answer shows none. Until is when it was to end by its clock,
+	// and At when the call was made, both as clocks on walls tell.
+	Status    string
+	Until, At time.Time
+
 	Replayed bool
 	// Said is what an operator stated.
 	Said string
@@ -76,7 +79,7 @@ func (j *journal) all() []Call {
 
 // ask makes one call and writes it down, whatever becomes of it.
 func (j *journal) ask(ctx context.Context, c Call, do func(context.Context) (fleet.Reply, error)) (fleet.Reply, error) {
-	c.Began = j.now()
+	c.Began, c.At = j.now(), time.Now()
 	reply, err := do(ctx)
 	if err != nil {
 		c.Lost = err.Error()
@@ -85,9 +88,22 @@ func (j *journal) ask(ctx context.Context, c Call, do func(context.Context) (fle
 	}
 	c.Ended = j.now()
 	c.HTTP, c.Code, c.Next, c.Status, c.Replayed = reply.HTTP, reply.Code, reply.Next, reply.Status, reply.Replayed
+	c.Until = until(reply)
 	if c.Op == Prepare && c.Preview == "" {
 		c.Preview = reply.PreviewID
 	}
 	j.add(c)
 	return reply, nil
+}
+
+// until is when the status of an answer ends by its clock: the deadline of an open change, the lease of one that is applying.
+func until(r fleet.Reply) time.Time {
+	switch c := r.Change; {
+	case c == nil:
+	case open(c.Status) && c.ExpiresAt != nil:
+		return *c.ExpiresAt
+	case c.Status == applying && c.Outcome != nil && c.Outcome.LeaseUntil != nil:
+		return *c.Outcome.LeaseUntil
+	}
+	return time.Time{}
 }

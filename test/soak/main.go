@@ -75,8 +75,9 @@ func soak(ctx context.Context, o Options, out io.Writer) (verdict, error) {
 	if err := w.use(ctx, s, o); err != nil {
 		return verdict{}, err
 	}
-	fmt.Fprintf(out, "dealt: %d replicas killed, %d paused, %d paused past their lease; Postgres restarted %d times, crashed %d times\n",
-		s.dealt[Kill], s.dealt[Pause], s.dealt[LongPause], s.dealt[Restart], s.dealt[CrashRestart])
+	fmt.Fprintf(out, "dealt: %d replicas killed, %d paused, %d paused past their lease; Postgres restarted %d times, crashed %d times; "+
+		"%d replicas cut off from it, %d from the target\n", s.dealt[Kill], s.dealt[Pause], s.dealt[LongPause], s.dealt[Restart],
+		s.dealt[CrashRestart], s.dealt[NoDatabase], s.dealt[NoTarget])
 	if err := w.quiet(ctx); err != nil {
 		return verdict{}, fmt.Errorf("waiting for everything to be settled: %w", err)
 	}

@@ -15,6 +15,9 @@ import (
 // settleWithin is how long the service may take, once nobody disturbs it any more, to settle or hand over all that is open.
 const settleWithin = 60 * time.Second
 
+// markedWithin is how long a lapsed lease may wait for a sweep on a busy machine.
+const markedWithin = 5 * time.Second
+
 // operator settles what was handed over, as the platform's own books have it, while everybody else goes on.
 func (w *world) operator(ctx context.Context, over <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
@@ -83,6 +86,8 @@ const (
 	sqlOpen = `
 select id from previews p left join executions e on e.preview_id = p.id
 where p.state in ('needs_approval', 'pending', 'approved') or e.state in ('applying', 'unknown')`
+	sqlStuck = `
+select preview_id from executions where state = 'applying' and lease_until < clock_timestamp() - interval '5 seconds'`
 	sqlFoundAbsent = `select preview_id from executions where state = 'not_applied' and reason in ('looked_up', 'resolved')`
 	sqlAll         = `select id from previews`
 )
@@ -98,7 +103,10 @@ func (w *world) quiet(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
-	for {
+	for began := time.Now(); ; {
+		if stuck, err := w.ids(ctx, sqlStuck); err == nil && len(stuck) > 0 && time.Since(began) > markedWithin {
+			return fmt.Errorf("%v still count as applying, long after lease and sweep", stuck)
+		}
 		open, err := w.ids(ctx, sqlOpen)
 		if err == nil && len(open) == 0 {
 			break

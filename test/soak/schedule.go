@@ -40,6 +40,8 @@ const (
 	LongPause    Damage = "long pause"    // SIGSTOP past the lease
 	Restart      Damage = "restart"       // a fast stop of Postgres, and its start
 	CrashRestart Damage = "crash restart" // Postgres ends at once and recovers
+	NoDatabase   Damage = "no database"   // a replica is cut off from Postgres
+	NoTarget     Damage = "no target"     // a replica is cut off from the target
 )
 
 // Blows is the schedule of a run of that length. calm runs have none.
@@ -52,7 +54,7 @@ func Blows(seed uint64, length time.Duration, calm bool) []Blow {
 	at := between(r, 1500*time.Millisecond, 3*time.Second)
 	for ; at < length-time.Second; at += between(r, 1200*time.Millisecond, 3500*time.Millisecond) {
 		b := Blow{After: at, Replica: r.IntN(replicas)}
-		switch n := r.IntN(10); {
+		switch n := r.IntN(14); {
 		case n < 4:
 			b.What, b.For = Kill, between(r, 0, 1500*time.Millisecond)
 		case n < 6:
@@ -61,8 +63,12 @@ func Blows(seed uint64, length time.Duration, calm bool) []Blow {
 			b.What, b.For = LongPause, between(r, 1800*time.Millisecond, 4*time.Second)
 		case n < 9:
 			b.What, b.For = Restart, between(r, 0, time.Second)
-		default:
+		case n < 10:
 			b.What, b.For = CrashRestart, between(r, 0, time.Second)
+		case n < 12:
+			b.What, b.For = NoDatabase, between(r, 100*time.Millisecond, 2500*time.Millisecond)
+		default:
+			b.What, b.For = NoTarget, between(r, 100*time.Millisecond, 2500*time.Millisecond)
 		}
 		all = append(all, b)
 	}

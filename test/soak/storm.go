@@ -80,6 +80,10 @@ func (s *storm) strike(ctx context.Context, x stroke) error {
 		if err := s.w.fleet.Cluster.Kill(ctx); err != nil {
 			return err
 		}
+	case NoDatabase:
+		s.w.links[i].database.Fall()
+	case NoTarget:
+		s.w.links[i].target.Fall()
 	}
 	s.dealt[x.blow.What]++
 	return nil
@@ -93,6 +97,10 @@ func (s *storm) mend(ctx context.Context, b Blow) error {
 		return s.thaw(b.Replica)
 	case Restart, CrashRestart:
 		return s.w.fleet.Cluster.Start(ctx)
+	case NoDatabase:
+		s.w.links[b.Replica].database.Rise()
+	case NoTarget:
+		s.w.links[b.Replica].target.Rise()
 	}
 	return nil
 }
@@ -125,6 +133,8 @@ func (s *storm) repair(ctx context.Context) error {
 	s.down = [replicas]bool{}
 	err := s.w.fleet.Cluster.Start(ctx)
 	for i := range replicas {
+		s.w.links[i].database.Rise()
+		s.w.links[i].target.Rise()
 		err = errors.Join(err, s.thaw(i))
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cutonce/cutonce/internal/pglocal"
+	"github.com/cutonce/cutonce/internal/wire"
 	"github.com/cutonce/cutonce/preview"
 	"github.com/cutonce/cutonce/test/fleet"
 )
@@ -23,7 +24,7 @@ const (
 
 func clocks() map[string]string {
 	return map[string]string{
-		"PREVIEW_TTL": "3s", "APPROVAL": "3s", "APPLY_WINDOW": "3s", "SEND": "500ms", "LEASE": lease.String(), "SEND_MARGIN": "100ms",
+		"PREVIEW_TTL": "3s", "APPROVAL": "6s", "APPLY_WINDOW": "6s", "SEND": "500ms", "LEASE": lease.String(), "SEND_MARGIN": "100ms",
 		"SETTLE": "500ms", "SWEEP": sweep.String(), "PROBE_BASE": "100ms", "APPLY_WAIT": "2s",
 	}
 }
@@ -34,7 +35,9 @@ type world struct {
 	fleet    *fleet.Fleet
 	database string
 	// settings are each replica's; its address stays the same over restarts.
-	settings  [replicas]fleet.Replica
+	settings [replicas]fleet.Replica
+	// links are what each replica reaches the world through.
+	links     [replicas]links
 	processes [replicas]*fleet.Process
 	callers   map[string]fleet.Caller
 	campaigns campaigns
@@ -44,6 +47,8 @@ type world struct {
 	doubled sync.Map
 	doubles atomic.Int64
 }
+
+type links struct{ database, target *wire.Proxy }
 
 type campaigns struct {
 	own    [clients][ownCampaigns]string
@@ -76,7 +81,14 @@ func (w *world) open(ctx context.Context, binary string) (err error) {
 		return err
 	}
 	for i := range replicas {
-		if w.processes[i], err = w.fleet.Serve(ctx, fleet.Replica{Database: w.database, Env: env}); err != nil {
+		r := fleet.Replica{Env: env}
+		if w.links[i].database, r.Database, err = wire.Through(w.database); err != nil {
+			return err
+		}
+		if w.links[i].target, r.Target, err = wire.Through(w.fleet.Ads.BaseURL); err != nil {
+			return err
+		}
+		if w.processes[i], err = w.fleet.Serve(ctx, r); err != nil {
 			return fmt.Errorf("starting replica %d: %w", i, err)
 		}
 		w.settings[i] = w.processes[i].Replica
@@ -87,6 +99,13 @@ func (w *world) open(ctx context.Context, binary string) (err error) {
 func (w *world) close() {
 	if w.fleet != nil {
 		w.fleet.Close()
+	}
+	for _, l := range w.links {
+		for _, proxy := range []*wire.Proxy{l.database, l.target} {
+			if proxy != nil {
+				proxy.Close()
+			}
+		}
 	}
 }
 
