@@ -63,8 +63,9 @@ select c.id, c.tenant, p.action, p.action_version, c.who, case when c.caller is 
   coalesce(c.h5, c.h4, c.h3, c.h2, c.h1)
 from c, previews p where p.id = @model order by c.n;
 
-insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
-select c.id, v.seq, c.tenant, v.kind, v.actor, v.at, v.body, v.hash
+-- The transaction number is an old one: all of this was sealed long ago.
+insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash, xid)
+select c.id, v.seq, c.tenant, v.kind, v.actor, v.at, v.body, v.hash, '3'
 from c, lateral (values (1, 'prepared', who, at1, b1, h1), (2, 'approval_requested', who, at2, b2, h2), (3, k3, w3, at3, b3, h3),
   (4, 'claimed', who, at4, b4, h4), (5, k5, 'service:cutonce', at5, b5, h5)) v (seq, kind, actor, at, body, hash)
 where v.hash is not null order by c.n, v.seq;
