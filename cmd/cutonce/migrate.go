@@ -40,19 +40,24 @@ func migrateCommand() *cobra.Command {
 	}
 }
 
-// migrateOurs migrates a database that is empty or already ours. One that holds somebody else's tables and none of ours is
-// more likely a mistake in the URL than a wish.
+// migrateOurs migrates a database that is empty or already ours.
 func migrateOurs(ctx context.Context, url string) error {
+	if err := refuseForeign(ctx, url); err != nil {
+		return err
+	}
+	return store.Migrate(ctx, url)
+}
+
+// refuseForeign refuses a database that holds somebody else's tables and none of ours: that is more likely a mistake in the URL
+// than a wish. It only reads.
+func refuseForeign(ctx context.Context, url string) error {
 	known, found := store.OurTables(), false
 	err := pglocal.RefuseForeign(ctx, url, func(_, table string) bool {
 		found = found || table == migrations.VersionTable
 		return slices.Contains(known, table)
 	})
 	if foreign := (*pglocal.ForeignTablesError)(nil); errors.As(err, &foreign) && found {
-		err = nil // a newer version of ours may have added tables that this one does not know
+		return nil // a newer version of ours may have added tables that this one does not know
 	}
-	if err != nil {
-		return err
-	}
-	return store.Migrate(ctx, url)
+	return err
 }

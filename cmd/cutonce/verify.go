@@ -15,6 +15,7 @@ import (
 
 	"github.com/cutonce/cutonce/internal/auth"
 	"github.com/cutonce/cutonce/internal/config"
+	"github.com/cutonce/cutonce/internal/pglocal"
 	"github.com/cutonce/cutonce/verify"
 )
 
@@ -69,6 +70,9 @@ func verifyConfiguration(ctx context.Context, environ []string, out, problems io
 	defer stop()
 	if err != nil {
 		return said(problems, badConfiguration, err)
+	}
+	if foreign := (*pglocal.ForeignTablesError)(nil); errors.As(refuseForeign(ctx, cfg.URL), &foreign) {
+		return said(problems, badConfiguration, foreign)
 	}
 	table := io.Discard
 	if !f.json {

@@ -98,6 +98,13 @@ func (l *Link) GoStale() {
 	l.stale = true
 }
 
+// Honest passes everything on again, as the target answers it.
+func (l *Link) Honest() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.send, l.read, l.stale = nil, nil, false
+}
+
 // Sent is how many requests that are no reads have arrived at the link.
 func (l *Link) Sent() int {
 	l.mu.Lock()
