@@ -114,7 +114,7 @@ with c as (` + sqlEpochs + `
   from ok where e.preview_id = ok.id and e.item = ok.item and e.state = 'unknown'
 ), later as (
   update executions e set next_probe_at = case when ok.now < e.finished_at + interval '30 minutes' then e.finished_at + interval '1 hour'
-      when ok.now < e.finished_at + interval '12 hours' then e.finished_at + interval '1 day' end
+      when ok.now < e.finished_at + interval '12 hours' then e.finished_at + interval '24 hours' end
   from ok where e.preview_id = ok.id and e.item = ok.item and e.state = 'not_applied'
 ), a as (
   insert into attempts (id, preview_id, item, tenant_id, kind, started_at) select @attempt, id, item, tenant_id, @kind, now from ok

@@ -19,9 +19,11 @@ import (
 )
 
 // sources parses the package without its tests.
-func sources(t *testing.T, files *token.FileSet) []*ast.File {
+func sources(t *testing.T, files *token.FileSet) []*ast.File { return sourcesIn(t, files, ".") }
+
+func sourcesIn(t *testing.T, files *token.FileSet, room string) []*ast.File {
 	t.Helper()
-	names, err := filepath.Glob("*.go")
+	names, err := filepath.Glob(filepath.Join(room, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
