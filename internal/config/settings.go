@@ -108,7 +108,7 @@ type Target struct {
 	KeyRetention   time.Duration `env:"KEY_RETENTION" default:"24h" doc:"For how long it remembers them."`
 	NoLookup       bool          `env:"NO_LOOKUP" default:"false" doc:"The platform cannot find a change by its request key: operators settle what is unknown."`
 	Settle         time.Duration `env:"SETTLE" doc:"How long after a send an empty look-up proves nothing. Default: CUTONCE_CLOCK_SETTLE."`
-	Sandbox        bool          `env:"SANDBOX" default:"false" doc:"Tests may change this account."`
+	Sandbox        bool          `env:"SANDBOX" default:"false" doc:"This account is a sandbox: cutonce connector test may change it. Without this word nothing is sent there by any test."`
 }
 
 // Clock are the clocks of a change. The database's clock applies them.
