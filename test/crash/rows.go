@@ -32,4 +32,10 @@ var rows = []row{
 		outcome: "sent, recorded, and answered the same later", run: r4},
 	{name: "D1", point: "Postgres is killed between claim and record, with the process and without it",
 		outcome: "nothing that was acknowledged is lost; applied once", alone: true, run: d1},
+	{name: "D2", point: "the database is restored from a backup taken before an apply",
+		outcome: "frozen by its witness at the start, or by declaration, until the effect was looked up by its key", run: d2},
+	{name: "T1", point: "applied again, and prepared again with its key, after its record was retired",
+		outcome: "not found, and the key refused; never a run", run: t1},
+	{name: "T2", point: "replicas whose clocks are an hour fast and an hour slow, other time zones, a change to summer time",
+		outcome: "every deadline is the database's", shifted: true, run: t2},
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +30,9 @@ type row struct {
 	outcome string
 	// alone: it stops Postgres or changes its settings, so that nobody else can use it at the time.
 	alone bool
-	run   func(*world)
+	// shifted: it needs the program with another clock.
+	shifted bool
+	run     func(*world)
 }
 
 // suite runs rows and counts.
@@ -38,7 +41,10 @@ type suite struct {
 
 	mu             sync.Mutex
 	ok, lost, over int
-	said           int
+
+	shifting sync.Once
+	dir      string
+	shiftErr error
 }
 
 // attempt is one row in one way.
@@ -49,6 +55,10 @@ type attempt struct {
 
 // run takes the rows through lanes. Those that want Postgres for themselves have a fleet and a lane of their own.
 func (s *suite) run(ctx context.Context) {
+	if slices.ContainsFunc(s.rows, func(r row) bool { return r.shifted }) {
+		go func() { _, _ = s.shiftedProgram(ctx) }() // those who need it ask for the error
+		defer func() { _, _ = s.shiftedProgram(ctx); _ = os.RemoveAll(s.dir) }()
+	}
 	together, alone := make(chan attempt, 2*len(s.rows)), make(chan attempt, 2*len(s.rows))
 	for _, r := range s.rows {
 		for _, w := range ways {
@@ -101,10 +111,19 @@ func (s *suite) lanesOf(ctx context.Context, n int, todo <-chan attempt) {
 const patience = 2 * time.Minute
 
 func (s *suite) one(ctx context.Context, f *fleet.Fleet, template string, a attempt) {
+	w := &world{f: f, suite: s, row: a.row, way: a.way, template: template}
+	if a.shifted {
+		var err error
+		if w.program, err = s.shiftedProgram(ctx); err != nil {
+			w.failure = err.Error()
+			s.report(a, w, 0)
+			return
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	began := time.Now()
-	w := &world{ctx: ctx, f: f, suite: s, row: a.row, way: a.way, template: template}
+	w.ctx = ctx
 	done := make(chan struct{})
 	go func() { // a goroutine of its own, because a failure ends it (see world.fail)
 		defer close(done)
@@ -132,7 +151,6 @@ func (s *suite) unkeyed(ctx context.Context, f *fleet.Fleet) {
 func (s *suite) report(a attempt, w *world, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said++
 	s.lost += w.lostPreviews
 	s.over += w.overshoot
 	verdict := "FAILED"

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/internal/devissuer"
 	"github.com/cutonce/cutonce/internal/wire"
 	"github.com/cutonce/cutonce/test/fleet"
 )
@@ -24,6 +25,10 @@ type world struct {
 	way
 	template string
 
+	// program is what the row's replicas run, empty for the suite's. life is that of its callers' tokens, zero for the usual one.
+	program string
+	life    time.Duration
+
 	// direct is the row's database. database is how its replicas reach it: by way of proxies where the row asks for them.
 	direct, database string
 	db               *pgxpool.Pool
@@ -33,8 +38,11 @@ type world struct {
 	first, other, here *fleet.Process
 	processes          []*fleet.Process
 	recovered          bool
-	changes            []*change
-	closes             []func()
+	// forgetful: the database was restored, and does not know of all that was sent.
+	forgetful bool
+	backupAt  time.Time
+	changes   []*change
+	closes    []func()
 
 	failure                 string
 	held                    bool
@@ -111,6 +119,9 @@ func (w *world) startBoth(r fleet.Replica, both bool) {
 }
 
 func (w *world) launch(r fleet.Replica) *fleet.Process {
+	if r.Binary == "" {
+		r.Binary = w.program
+	}
 	p, err := w.f.Launch(r)
 	w.must(err)
 	w.processes = append(w.processes, p)
@@ -189,6 +200,10 @@ func (w *world) hold(id string) (release func()) {
 func (w *world) as(person string) fleet.Caller {
 	c, err := w.f.As(person, w.here)
 	w.must(err)
+	if w.life > 0 {
+		c.Token, err = w.f.Issuer.Token(person, devissuer.WithLife(time.Now().Add(-w.life/2), w.life))
+		w.must(err)
+	}
 	return c
 }
 
@@ -219,7 +234,8 @@ func (w *world) seen() string {
 type change struct {
 	id, campaign, digest string
 	// ended is set once it is fixed below what it ended as; beside says that it is not what the row is about.
-	ended, beside bool
+	// retired: its record has been removed.
+	ended, beside, retired bool
 
 	status       commit.Status
 	reason       commit.Reason

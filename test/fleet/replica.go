@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 
 // Replica says how one `cutonce serve` is run.
 type Replica struct {
+	// Binary is the program; empty means the fleet's.
+	Binary string
 	// Database is its Postgres, or a proxy before it.
 	Database string
 	// Target is the ad platform, or a proxy before it; empty means the fleet's own.
@@ -74,7 +77,7 @@ func (f *Fleet) Launch(r Replica) (*Process, error) {
 		return nil, err
 	}
 	p.log = log.Name()
-	p.Process, err = child.Start(child.Config{Path: f.Binary, Args: []string{"serve"}, Env: f.environment(p, metrics), Log: log})
+	p.Process, err = child.Start(child.Config{Path: cmp.Or(r.Binary, f.Binary), Args: []string{"serve"}, Env: f.environment(p, metrics), Log: log})
 	if err != nil {
 		return nil, err
 	}
