@@ -201,8 +201,9 @@ func toolFor(next fault.Next, op Op, c commit.Change) (string, map[string]any) {
 	case fault.NextAwaitApproval, fault.NextCheckStatus:
 		return "change_status", id
 	case fault.NextPrepareAgain:
-		// The old input is offered only where nothing but time has passed: after a drift or a withdrawal it may be wrong.
-		if c.Status == commit.StatusExpired {
+		// The old input is offered where it is still meant: its values are absolute, and a new preview measures them against what
+		// is there now, for the policy and people to judge anew. After a withdrawal or a refusal it may be wrong.
+		if c.Status == commit.StatusExpired || drifted(c) {
 			return action + "_preview", map[string]any(c.Preview.Input)
 		}
 		return action + "_preview", nil
@@ -212,6 +213,10 @@ func toolFor(next fault.Next, op Op, c commit.Change) (string, map[string]any) {
 		}
 	}
 	return "", nil
+}
+
+func drifted(c commit.Change) bool {
+	return c.Status == commit.StatusNotApplied && c.Executions[0].Reason == commit.Drifted
 }
 
 // Say renders a stored message, with the hidden characters of outside names made visible.

@@ -18,6 +18,12 @@ func (s screen) line(format string, args ...any) {
 	fmt.Fprintln(s, visible.Text(fmt.Sprintf(format, args...)))
 }
 
+// apart leaves a line free before.
+func (s screen) apart(format string, args ...any) {
+	fmt.Fprintln(s)
+	s.line(format, args...)
+}
+
 // stamp is a time in the viewer's own zone, with its offset.
 func stamp(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05 -07:00") }
 
@@ -34,7 +40,7 @@ func (o *operating) when(key string, at *time.Time) {
 	}
 }
 
-func (o *operating) heading(key string) { o.out.line("\n%s", o.t("cli."+key, nil)) }
+func (o *operating) heading(key string) { o.out.apart("%s", o.t("cli."+key, nil)) }
 
 // word is a name of the service's in the reader's language, or the name itself.
 func (o *operating) word(family, name string) string {
@@ -50,7 +56,8 @@ func (o *operating) printList(page answer.Changes, l listFlags) {
 		o.printRow(c)
 	}
 	if page.NextCursor != "" {
-		o.out.line("\n%s\n  cutonce changes list%s --cursor %s", o.t("cli.more", nil), l.again(), page.NextCursor)
+		o.out.apart("%s", o.t("cli.more", nil))
+		o.out.line("  cutonce changes list%s --cursor %s", l.again(), page.NextCursor)
 	}
 }
 
@@ -81,7 +88,7 @@ func (o *operating) printRow(c answer.Change) {
 			note = " · " + o.t("cli.contradicted", nil)
 		}
 	}
-	o.out.line("\n%s  %s (%s)%s", c.PreviewID, o.word("web.status.", c.Status), c.Status, note)
+	o.out.apart("%s  %s (%s)%s", c.PreviewID, o.word("web.status.", c.Status), c.Status, note)
 	o.out.line("  %s", c.Summary)
 	o.out.line("  %s: %s", o.t("cli.target", nil), targetLine(c.Target))
 	if c.Outcome != nil {
