@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 )
@@ -68,10 +69,10 @@ func (s *storm) strike(ctx context.Context, x stroke) error {
 		if s.down[i] || s.frozen[i] || ended(s.w.processes[i].Done()) {
 			return nil
 		}
-		s.frozen[i] = true
 		if err := s.w.processes[i].Freeze(); err != nil {
-			return err
+			return unlessGone(err)
 		}
+		s.frozen[i] = true
 	case Restart:
 		if err := s.w.fleet.Cluster.Stop(ctx); err != nil {
 			return err
@@ -110,7 +111,15 @@ func (s *storm) thaw(i int) error {
 		return nil
 	}
 	s.frozen[i] = false
-	return s.w.processes[i].Thaw()
+	return unlessGone(s.w.processes[i].Thaw())
+}
+
+// unlessGone is nil for a signal to a process that has ended by itself: keep starts it again.
+func unlessGone(err error) error {
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
 }
 
 // keep starts every replica that should run and does not: one that comes up while its database is away ends by itself.
