@@ -1,0 +1,137 @@
+package store_test
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cutonce/cutonce/internal/pgtest"
+	"github.com/cutonce/cutonce/migrations"
+	"github.com/cutonce/cutonce/store"
+)
+
+// growing are the tables that grow with every change ever made.
+var growing = []string{"previews", "executions", "attempts", "decisions", "audit_events", "resolutions", "tombstones", "seal_leaves"}
+
+// small are the indexes that hold only what is open, or rare: reading one whole costs the same whatever is stored.
+var small = []string{
+	"previews_open_input", "previews_queue", "previews_lapsing", "executions_target_lock", "executions_leases", "executions_probes",
+	"executions_open", "executions_contradicted",
+}
+
+// whole are the statements that read everything on purpose.
+var whole = map[string]string{
+	"sqlUncovered": "the first seal of a cluster", "sqlDeclareRestore": "once after a restore", "sqlExportEvents": "an export", "sqlExportBare": "an export",
+	"sqlExportLeaves": "an export", "sqlExportTombstones": "an export",
+}
+
+// plan is a node of EXPLAIN's JSON.
+type plan struct {
+	NodeType  string `json:"Node Type"`
+	Relation  string `json:"Relation Name"`
+	Index     string `json:"Index Name"`
+	IndexCond string `json:"Index Cond"`
+	Plans     []plan `json:"Plans"`
+}
+
+// reads names the places where a plan reads all of a table that grows.
+func (p plan) reads() (places []string) {
+	for _, below := range p.Plans {
+		places = append(places, below.reads()...)
+	}
+	switch {
+	case !strings.HasSuffix(p.NodeType, "Scan"), p.NodeType == "Bitmap Heap Scan": // whose indexes are below it
+	case p.IndexCond != "", slices.Contains(small, p.Index):
+	case slices.ContainsFunc(growing, func(table string) bool { return p.Relation == table || strings.HasPrefix(p.Index, table+"_") }):
+		places = append(places, strings.TrimSpace(p.NodeType+" of "+p.Relation+" "+p.Index))
+	}
+	return places
+}
+
+var parameter = regexp.MustCompile(`\$(\d+)`)
+
+// explain plans a statement for any arguments, in a session that has been told to avoid reading tables whole: what does so all the
+// same has no index to go by.
+func explain(t *testing.T, conn *pgx.Conn, name, sql string) (found []plan) {
+	t.Helper()
+	rewritten, _, err := pgx.NamedArgs{}.RewriteQuery(t.Context(), conn, sql, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]bool{}
+	for _, m := range parameter.FindAllString(rewritten, -1) {
+		count[m] = true
+	}
+	arguments := ""
+	if len(count) > 0 {
+		arguments = "(" + strings.TrimSuffix(strings.Repeat("null,", len(count)), ",") + ")"
+	}
+	if _, err := conn.Exec(t.Context(), `prepare planned as `+rewritten); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	var raw []byte
+	err = conn.QueryRow(t.Context(), `explain (format json, costs off) execute planned`+arguments, pgx.QueryExecModeSimpleProtocol).Scan(&raw)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if _, err := conn.Exec(t.Context(), `deallocate planned`); err != nil {
+		t.Fatal(err)
+	}
+	var explained []struct {
+		Plan plan `json:"Plan"`
+	}
+	if err := json.Unmarshal(raw, &explained); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range explained {
+		found = append(found, e.Plan)
+	}
+	return found
+}
+
+// TestNoStatementReadsATableWhole holds every statement of the store against a schema without rows, planned for any arguments: each
+// way into a table that grows is an index that the statement gives a condition for, or one that holds only what is open or rare.
+// What a plan costs with a million rows is measured by the scale benchmark.
+func TestNoStatementReadsATableWhole(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t, pgtest.Migrated(migrations.FS, store.Migrate))
+	acquired, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer acquired.Release()
+	conn := acquired.Conn()
+	if _, err := conn.Exec(t.Context(), `set enable_seqscan = off; set plan_cache_mode = force_generic_plan`); err != nil {
+		t.Fatal(err)
+	}
+	statements := maps.Clone(store.ListStatements())
+	for name, sql := range sqlConstants(t) {
+		if statementStart.MatchString(sql) && !fragment[name] {
+			statements[name] = sql
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(statements)) {
+		var places []string
+		for _, p := range explain(t, conn, name, statements[name]) {
+			places = append(places, p.reads()...)
+		}
+		if why, on := whole[name]; on {
+			if len(places) == 0 {
+				t.Errorf("%s reads nothing whole: it needs no exception (%s)", name, why)
+			}
+			continue
+		}
+		if len(places) > 0 {
+			t.Errorf("%s: %s", name, strings.Join(places, "; "))
+		}
+	}
+	// The positive control: a count that no index serves.
+	if got := explain(t, conn, "control", `select count(*) from executions where needs_operator`); len(got[0].reads()) == 0 {
+		t.Error("a statement that reads a table whole was not noticed")
+	}
+}
