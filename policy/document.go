@@ -18,12 +18,31 @@ type document struct {
 	Version whole      `yaml:"version"`
 	Default *outcome   `yaml:"default"`
 	Rules   []ruleText `yaml:"rules"`
+	// Zone is where the rules' days and hours are, such as Asia/Tokyo.
+	Zone      string              `yaml:"zone"`
+	Calendars map[string]calendar `yaml:"calendars"`
 }
 
 // outcome is a requirement with the words that go with it.
 type outcome struct {
 	Require []seatsText `yaml:"require"`
+	Reject  reject      `yaml:"reject"`
 	Message texts       `yaml:"message"`
+}
+
+// reject says what one person's rejection does: by default it is a veto.
+type reject string
+
+const (
+	vetoes   reject = "veto"
+	abstains reject = "abstain"
+)
+
+func (r reject) check() error {
+	if r != "" && r != vetoes && r != abstains {
+		return fmt.Errorf("reject is %s or %s, not %q", vetoes, abstains, string(r))
+	}
+	return nil
 }
 
 type ruleText struct {
@@ -31,6 +50,7 @@ type ruleText struct {
 	Actions []string   `yaml:"actions"`
 	When    expression `yaml:"when"`
 	Then    then       `yaml:"then"`
+	Risk    string     `yaml:"risk"`
 	Message texts      `yaml:"message"`
 }
 
@@ -85,33 +105,36 @@ type severity string
 
 const (
 	allows   severity = "allow"
+	confirms severity = "confirm"
 	warns    severity = "warn"
 	requires severity = "require"
 	denies   severity = "deny"
 )
 
-// then is "deny", "warn", "allow" or {require: [seats …]}.
+// then is "deny", "warn", "allow", "confirm" or {require: [seats …]}.
 type then struct {
 	Severity severity
 	Require  []seatsText
+	Reject   reject
 }
 
 // UnmarshalYAML reads either form and nothing else.
 func (t *then) UnmarshalYAML(node ast.Node) error {
 	if word, ok := node.(*ast.StringNode); ok {
 		t.Severity = severity(word.Value)
-		if !slices.Contains([]severity{allows, warns, denies}, t.Severity) {
-			return fmt.Errorf("line %d: then is allow, warn, deny or {require: […]}, not %q", node.GetToken().Position.Line, word.Value)
+		if !slices.Contains([]severity{allows, confirms, warns, denies}, t.Severity) {
+			return fmt.Errorf("line %d: then is allow, confirm, warn, deny or {require: […]}, not %q", node.GetToken().Position.Line, word.Value)
 		}
 		return nil
 	}
 	var demand struct {
 		Require []seatsText `yaml:"require"`
+		Reject  reject      `yaml:"reject"`
 	}
 	if err := yaml.NodeToValue(node, &demand, yaml.Strict()); err != nil {
 		return err
 	}
-	t.Severity, t.Require = requires, demand.Require
+	t.Severity, t.Require, t.Reject = requires, demand.Require, demand.Reject
 	return nil
 }
 
@@ -191,7 +214,7 @@ func (o outcome) check() error {
 	if len(o.Require) == 0 {
 		return errors.New("require must name at least one group of people")
 	}
-	return errors.Join(checkSeats(o.Require), o.Message.check())
+	return errors.Join(checkSeats(o.Require), o.Reject.check(), o.Message.check())
 }
 
 // names are what the audit, the approver and the metrics show. "default" is the name of what happens when nothing matched.
@@ -209,10 +232,12 @@ func (r ruleText) check() error {
 		return errors.New("require must name at least one group of people")
 	case r.Then.Severity == warns && len(r.Message) == 0:
 		return errors.New("a rule that warns needs a message")
+	case r.Risk != "" && r.Risk != RiskHigh:
+		return fmt.Errorf("risk is %s or left out, not %q", RiskHigh, r.Risk)
 	case r.Actions != nil && len(r.Actions) == 0 || slices.Contains(r.Actions, ""):
 		return errors.New("actions names no action; leave it out for a rule about all of them")
 	}
-	return errors.Join(checkSeats(r.Then.Require), r.Message.check())
+	return errors.Join(checkSeats(r.Then.Require), r.Then.Reject.check(), r.Message.check())
 }
 
 // mostSeats bounds a requirement: it is evaluated by matching people to seats.

@@ -15,10 +15,10 @@ const (
 
 // Evaluate gives the ruling on one proposed change. It is a pure function of the policy and the facts: no I/O, no clock, no
 // chance, and the same answer for concurrent callers. It cannot fail; whatever goes wrong makes the ruling stricter:
-// an allow that cannot be told is not met, a require is met, a deny asks the default people and says so in a warning, and a
+// an allow that cannot be told is not met, a require or a confirm is met, a deny asks the default people and says so in a warning, and a
 // warn warns.
 func (p *Policy) Evaluate(facts Facts) Ruling {
-	s := &scope{facts: facts}
+	s := &scope{facts: facts, policy: p}
 	t := tally{policy: p, scope: s}
 	for i := range p.rules {
 		if r := &p.rules[i]; r.concerns(facts.Action) {
@@ -26,36 +26,46 @@ func (p *Policy) Evaluate(facts Facts) Ruling {
 		}
 	}
 	ruling := t.ruling()
-	ruling.Version, ruling.Warnings = p.version, t.warnings
+	ruling.Version, ruling.Warnings, ruling.Risk = p.version, t.warnings, t.risk
 	return ruling
 }
 
-// tally collects what the rules said. The riskiest wins: deny, then require, then allow.
+// tally collects what the rules said. The riskiest wins: deny, then require, then confirm, then allow.
 type tally struct {
-	policy   *Policy
-	scope    *scope
-	denied   *rule
-	demands  []demand
-	allowed  *rule
-	warnings []connector.Warning
+	policy    *Policy
+	scope     *scope
+	denied    *rule
+	demands   []demand
+	confirmed *rule
+	allowed   *rule
+	risk      string
+	warnings  []connector.Warning
 }
 
 // demand is one met requirement with the rule behind it.
 type demand struct {
-	rule  *rule
-	needs Requirement
-	texts map[string]string
+	rule    *rule
+	needs   Requirement
+	abstain bool
+	texts   map[string]string
 }
 
 func (t *tally) count(r *rule, a answer) {
 	if a.unsure {
 		t.doubt(r, a)
 	}
+	if r.risk != "" && (a.holds || a.unsure) {
+		t.risk = r.risk
+	}
 	switch {
 	case r.severity == denies && a.unsure:
-		t.demands = append(t.demands, demand{r, t.policy.fallback.needs, t.policy.fallback.texts})
+		t.demands = append(t.demands, demand{r, t.policy.fallback.needs, t.policy.fallback.abstain, t.policy.fallback.texts})
 	case r.severity == requires && (a.holds || a.unsure):
-		t.demands = append(t.demands, demand{r, r.needs, r.texts})
+		t.demands = append(t.demands, demand{r, r.needs, r.abstain, r.texts})
+	case r.severity == confirms && (a.holds || a.unsure):
+		if t.confirmed == nil {
+			t.confirmed = r
+		}
 	case r.severity == warns && (a.holds || a.unsure):
 		t.warn(WarnRule, connector.Args{"rule": r.name, "text_en": r.texts["en"], "text_ja": r.texts["ja"]})
 	case !a.holds:
@@ -87,11 +97,15 @@ func (t *tally) ruling() Ruling {
 		return t.by(Deny, t.denied, t.denied.texts)
 	case len(t.demands) > 0:
 		return t.required()
+	case t.confirmed != nil:
+		ruling := t.by(Require, t.confirmed, t.confirmed.texts)
+		ruling.Confirm = true
+		return ruling
 	case t.allowed != nil:
 		return t.by(Allow, t.allowed, t.allowed.texts)
 	}
 	ruling := t.by(Require, &t.policy.fallback, t.policy.fallback.texts)
-	ruling.Needs = t.policy.fallback.needs
+	ruling.Needs, ruling.Abstain = t.policy.fallback.needs, t.policy.fallback.abstain
 	return ruling
 }
 
@@ -100,14 +114,16 @@ func (t *tally) ruling() Ruling {
 func (t *tally) required() Ruling {
 	top := t.demands[0]
 	var needs Requirement
+	abstain := true // a rejection is a veto as soon as one of the rules wants it so
 	for _, d := range t.demands {
 		needs = needs.and(d.needs)
+		abstain = abstain && d.abstain
 		if d.needs.people() > top.needs.people() {
 			top = d
 		}
 	}
 	ruling := t.by(Require, top.rule, top.texts)
-	ruling.Needs = needs
+	ruling.Needs, ruling.Abstain = needs, abstain
 	return ruling
 }
 

@@ -12,17 +12,19 @@ import (
 )
 
 // inspect refuses what CEL's types let through but money must not meet, and collects what the rule looks at.
-func inspect(checked *ast.AST) ([]look, []*common.Error) {
-	in := inspector{source: checked.SourceInfo()}
+func inspect(checked *ast.AST, w when) inspector {
+	in := inspector{source: checked.SourceInfo(), when: w}
 	ast.PreOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
 		in.visit(e.(ast.NavigableExpr))
 	}))
-	return in.looks, in.wrong
+	return in
 }
 
 type inspector struct {
 	source *ast.SourceInfo
+	when   when
 	looks  []look
+	timed  bool
 	wrong  []*common.Error
 }
 
@@ -41,6 +43,12 @@ func (in *inspector) visit(e ast.NavigableExpr) {
 	case e.Type().Kind() == types.StructKind && !selected(e):
 		in.refuse(e, "name a field of %s", e.Type())
 	}
+	if e.Kind() == ast.IdentKind && e.AsIdent() == momentName {
+		in.timed = true
+		if in.when.zone == nil {
+			in.refuse(e, "declare where its days and hours are, at the top of a policy file: zone: Asia/Tokyo")
+		}
+	}
 	switch e.Kind() {
 	case ast.CallKind:
 		in.call(e, e.AsCall())
@@ -54,7 +62,8 @@ func (in *inspector) visit(e ast.NavigableExpr) {
 // selected reports whether the expression is only there for one of its fields.
 func selected(e ast.NavigableExpr) bool {
 	parent, ok := e.Parent()
-	return ok && parent.Kind() == ast.SelectKind
+	return ok && (parent.Kind() == ast.SelectKind ||
+		parent.Kind() == ast.CallKind && parent.AsCall().IsMemberFunction() && parent.AsCall().Target().ID() == e.ID())
 }
 
 func (in *inspector) call(e ast.NavigableExpr, call ast.CallExpr) {
@@ -63,6 +72,10 @@ func (in *inspector) call(e ast.NavigableExpr, call ast.CallExpr) {
 		in.refuse(e, "dyn would hide a currency from the compiler")
 	case isLiteral(name):
 		in.literal(e, name, call.Args()[0])
+	case name == "within":
+		in.hours(e, call.Args())
+	case name == "during":
+		in.days(e, call.Args()[0])
 	case name == operators.Equals || name == operators.NotEquals:
 		in.alike(e, e.Children()[0].Type(), e.Children()[1].Type())
 	case name == operators.In:
@@ -79,6 +92,32 @@ func (in *inspector) literal(e ast.Expr, name string, arg ast.Expr) {
 	if _, err := evaluateLiteral(name, arg.AsLiteral()); err != nil {
 		in.refuse(e, "%v", err)
 	}
+}
+
+// hours wants times of day that are written out.
+func (in *inspector) hours(e ast.Expr, args []ast.Expr) {
+	for _, arg := range args {
+		if text, ok := written(arg); !ok || !hourAndMinute(text) {
+			in.refuse(e, `within takes times of day such as "09:00"`)
+		}
+	}
+}
+
+// days wants the name of a calendar that is declared.
+func (in *inspector) days(e ast.Expr, arg ast.Expr) {
+	name, ok := written(arg)
+	if _, known := in.when.calendars[name]; !ok || !known {
+		in.refuse(e, "during takes the name of a calendar that the policy declares; %q is none", name)
+	}
+}
+
+// written is a text that stands in the rule itself.
+func written(arg ast.Expr) (string, bool) {
+	if arg.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, ok := arg.AsLiteral().Value().(string)
+	return text, ok
 }
 
 func isLiteral(function string) bool {

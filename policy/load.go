@@ -18,6 +18,7 @@ type Policy struct {
 	rules []rule
 	// fallback is what happens when nothing matched, and when a rule that denies cannot be told.
 	fallback rule
+	when     when
 	version  string
 }
 
@@ -80,7 +81,13 @@ func assemble(sources []source) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Policy{fallback: rule{name: defaultRule, severity: requires, needs: requirement(chosen.Require), texts: chosen.Message}}
+	w, err := whenOf(sources)
+	if err != nil {
+		return nil, err
+	}
+	p := &Policy{when: w, fallback: rule{
+		name: defaultRule, severity: requires, needs: requirement(chosen.Require), abstain: chosen.Reject == abstains, texts: chosen.Message,
+	}}
 	from := map[string]string{}
 	var all []ruleText
 	for _, s := range sources {
@@ -89,14 +96,14 @@ func assemble(sources []source) (*Policy, error) {
 				return nil, fmt.Errorf("policy %s: there is a second rule %s (the other is in %s)", s.name, text.Name, other)
 			}
 			from[text.Name] = s.name
-			compiled, err := compile(text)
+			compiled, err := compile(text, w)
 			if err != nil {
 				return nil, fmt.Errorf("policy %s: %w", s.name, err)
 			}
 			p.rules, all = append(p.rules, compiled), append(all, text)
 		}
 	}
-	p.version, err = versionOf(p.fallback, p.rules, all)
+	p.version, err = p.versionOf(all)
 	return p, err
 }
 
@@ -124,12 +131,20 @@ func defaultOf(sources []source) (*outcome, error) {
 }
 
 // versionOf names what the rules say, in their order. Comments, indentation and file names are not part of it.
-func versionOf(fallback rule, rules []rule, written []ruleText) (string, error) {
-	said := []any{describe(fallback, "")}
-	for i, r := range rules {
+func (p *Policy) versionOf(written []ruleText) (string, error) {
+	said := []any{describe(p.fallback, "")}
+	for i, r := range p.rules {
 		said = append(said, describe(r, written[i].When.Text))
 	}
-	digest, err := canon.SumOf(map[string]any{"format": "1", "rules": said})
+	calendars := map[string]any{}
+	for name, days := range p.when.calendars {
+		spans := make([]any, len(days))
+		for i, s := range days {
+			spans[i] = s.From + "/" + s.To
+		}
+		calendars[name] = spans
+	}
+	digest, err := canon.SumOf(map[string]any{"format": "2", "rules": said, "zone": p.when.zoneName, "calendars": calendars})
 	if err != nil {
 		return "", fmt.Errorf("naming the policy's version: %w", err)
 	}
@@ -147,7 +162,7 @@ func describe(r rule, when string) map[string]any {
 	}
 	return map[string]any{
 		"name": r.name, "actions": list(slices.Sorted(slices.Values(r.actions))), "when": when,
-		"then": string(r.severity), "needs": needs, "message": message,
+		"then": string(r.severity), "needs": needs, "abstain": r.abstain, "risk": r.risk, "message": message,
 	}
 }
 
@@ -161,6 +176,11 @@ func list(items []string) []any {
 
 // Version is the sha256 of the policy's canonical content. Every ruling carries it.
 func (p *Policy) Version() string { return p.version }
+
+// UsesTime reports whether any rule depends on the moment, so that Facts.Now is needed.
+func (p *Policy) UsesTime() bool {
+	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.timed })
+}
 
 // CheckActions refuses a rule about an action that does not exist: a misspelt name would switch a ceiling off in silence.
 // Wiring calls it with the registry's actions.

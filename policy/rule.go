@@ -21,13 +21,17 @@ type rule struct {
 	actions  []string
 	severity severity
 	needs    Requirement
+	abstain  bool
+	risk     string
 	texts    map[string]string
 	program  cel.Program
 	// looks are the values that the expression reads, as "before.daily_budget".
 	looks []look
+	// timed says that the answer depends on the moment.
+	timed bool
 }
 
-func compile(text ruleText) (rule, error) {
+func compile(text ruleText, w when) (rule, error) {
 	env, err := vocabulary()
 	if err != nil {
 		return rule{}, err
@@ -39,9 +43,9 @@ func compile(text ruleText) (rule, error) {
 	if checked.OutputType() != cel.BoolType {
 		return rule{}, fmt.Errorf("rule %s (line %d): when must be true or false, not %s", text.Name, text.When.Line, checked.OutputType())
 	}
-	seen, wrong := inspect(checked.NativeRep())
-	if len(wrong) > 0 {
-		return rule{}, text.refuse(wrong)
+	in := inspect(checked.NativeRep(), w)
+	if len(in.wrong) > 0 {
+		return rule{}, text.refuse(in.wrong)
 	}
 	program, err := env.Program(checked, cel.CostLimit(costLimit), cel.EvalOptions(cel.OptOptimize), cel.CustomDecorator(fold))
 	if err != nil {
@@ -49,7 +53,7 @@ func compile(text ruleText) (rule, error) {
 	}
 	return rule{
 		name: text.Name, actions: text.Actions, severity: text.Then.Severity, needs: requirement(text.Then.Require),
-		texts: text.Message, program: program, looks: seen,
+		abstain: text.Then.Reject == abstains, risk: text.Risk, texts: text.Message, program: program, looks: in.looks, timed: in.timed,
 	}, nil
 }
 

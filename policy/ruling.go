@@ -3,6 +3,7 @@ package policy
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/actor"
@@ -18,6 +19,9 @@ const (
 	Deny    Verdict = "deny"
 )
 
+// RiskHigh marks a change that is decided with more care.
+const RiskHigh = "high"
+
 // Ruling is a verdict with its reasons. It is stored with the preview, so its JSON names are part of the schema.
 type Ruling struct {
 	Verdict Verdict `json:"verdict"`
@@ -27,7 +31,14 @@ type Ruling struct {
 	// Texts are the rule's own words by language ("en", "ja"); empty means the catalogue's general words.
 	Texts map[string]string `json:"texts,omitempty"`
 	// Needs is an AND of groups; empty unless Verdict is Require.
-	Needs    Requirement         `json:"needs,omitempty"`
+	Needs Requirement `json:"needs,omitempty"`
+	// Confirm says that the requester's own human may confirm the change instead of people, who are then not asked: Verdict is
+	// Require and Needs is empty. It is never a vote.
+	Confirm bool `json:"confirm,omitempty"`
+	// Abstain says that a rejection takes one person away instead of ending the change.
+	Abstain bool `json:"abstain,omitempty"`
+	// Risk is RiskHigh where any rule that is met says so: decisions then need a fresh sign-in and a typed confirmation.
+	Risk     string              `json:"risk,omitempty"`
 	Warnings []connector.Warning `json:"warnings,omitempty"`
 	// Saw are the values that the deciding rule compared, as text, for the approver and the audit.
 	Saw map[string]string `json:"saw,omitempty"`
@@ -49,6 +60,8 @@ type Facts struct {
 	Plan      connector.Plan
 	Impact    connector.Impact
 	Requester actor.Actor
+	// Now is the database's time. Rules about time fail closed without it; see Policy.UsesTime.
+	Now time.Time
 }
 
 // String writes the requirement for people: "1 × ads-approvers, 2 × finance / legal".

@@ -18,7 +18,10 @@ type missing struct{ path string }
 func (m missing) Error() string { return m.path + " is missing" }
 
 // scope gives a rule its variables, each made when it is asked for. It belongs to one evaluation.
-type scope struct{ facts Facts }
+type scope struct {
+	facts  Facts
+	policy *Policy
+}
 
 var _ interpreter.Activation = (*scope)(nil)
 
@@ -39,6 +42,8 @@ func (s *scope) ResolveName(name string) (any, bool) {
 			return types.String(currency), true
 		}
 		return types.WrapErr(missing{"currency"}), true
+	case momentName:
+		return moment{s}, true
 	case "before", "after", "change", "impact", "target", "requester", "input":
 		return s, true
 	}

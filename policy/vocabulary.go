@@ -38,7 +38,7 @@ var vocabulary = sync.OnceValues(func() (*cel.Env, error) {
 			options = append(options, cel.Variable(name, cel.ObjectType(name)))
 		}
 	}
-	options = append(options, operations()...)
+	options = append(append(options, operations()...), timeFunctions()...)
 	return cel.NewEnv(append(options, literals()...)...)
 })
 
@@ -119,6 +119,7 @@ func init() {
 		"target":    targets,
 		"requester": requesters,
 		"input":     inputs,
+		momentName:  moments,
 		"a value":   func(name string) *types.FieldType { return cellField(name, name == "text") },
 		"a figure":  func(name string) *types.FieldType { return cellField(name, name == "count") },
 	}
