@@ -100,6 +100,10 @@ test/postgres: ## Run the tests that need a database on Postgres 15, 17 and 18 (
 bench: build ## Measure whole changes a second beside the limit their commits set (BENCH_SECONDS=4 a cell, CLIENTS=1,8,32)
 	@cd bench && go run -mod=mod . -binary ../bin/cutonce $(ARGS)
 
+.PHONY: bench/scale
+bench/scale: build ## Measure the calls on an empty database and on one that holds N changes (N=1000000), side by side
+	@cd bench && go run -mod=mod ./scale -binary ../bin/cutonce -n $(or $(N),1000000) $(ARGS)
+
 .PHONY: lint
 lint: ## Check the formatting and vet the code (and run staticcheck, if it is installed)
 	@unformatted="$$(find . -name '*.go' -not -path './.*' -not -path '*/node_modules/*' -print0 | xargs -0 gofmt -l)"; \
