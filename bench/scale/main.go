@@ -105,10 +105,15 @@ func (s *stage) compare(ctx context.Context, o options) error {
 				return fmt.Errorf("seeding %s: %w", at.name, err)
 			}
 		}
+		// Nothing sweeps a database whose indexes are set aside.
+		s.sides[full].stop()
 		began := time.Now()
 		described, err := fill(ctx, s.sides[full].database, o.n)
 		if err != nil {
 			return fmt.Errorf("storing %d previews: %w", o.n, err)
+		}
+		if err := s.sides[full].serve(ctx); err != nil {
+			return err
 		}
 		stored = fmt.Sprintf("%s, in %s", described, time.Since(began).Round(time.Second))
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +42,9 @@ type stage struct {
 // side is one service on its own database.
 type side struct {
 	name, url, database string
+	// serve starts the service, and stop ends it.
+	serve func(context.Context) error
+	stop  func()
 	// seeded is the campaign of all that is seeded: nobody measures on it.
 	seeded string
 	// began tells the calls of one run from those of another on a kept database.
@@ -60,8 +64,8 @@ func setUp(ctx context.Context, dir, binary, address string) (_ *stage, err erro
 			s.stop()
 		}
 	}()
-	token := random()
-	if s.target, err = s.start(ctx, dir, binary, "/healthz", func(at string) ([]string, []string) {
+	token, secret := random(), random()
+	if s.target, _, err = s.start(ctx, dir, binary, "/healthz", func(at string) ([]string, []string) {
 		return []string{"target", "ads", "--listen", at, "--quiet", "--until-stdin-closes"}, []string{"CUTONCE_TARGET_TOKEN=" + token}
 	}); err != nil {
 		return nil, err
@@ -80,15 +84,19 @@ func setUp(ctx context.Context, dir, binary, address string) (_ *stage, err erro
 		if one.database, err = makeDatabase(ctx, address, "scale_"+name); err != nil {
 			return nil, err
 		}
-		if one.url, err = s.start(ctx, dir, binary, "/readyz", func(at string) ([]string, []string) {
-			return []string{"serve"}, []string{
-				"CUTONCE_DATABASE_URL=" + one.database, "CUTONCE_LISTEN=" + at, "CUTONCE_METRICS_LISTEN=off", "CUTONCE_PUBLIC_URL=http://" + at,
-				"CUTONCE_SECRET=" + random(), "CUTONCE_POLICY_DIR=" + rules, "CUTONCE_AUDIENCES=" + audience,
-				"CUTONCE_ISSUER_URL=" + issuerName, "CUTONCE_ISSUER_JWKS_URL=" + keys,
-				"CUTONCE_ISSUER_AGENT_CLIENTS=" + devissuer.AgentClient, "CUTONCE_ISSUER_HUMAN_CLIENTS=" + devissuer.ConsoleClient,
-				"CUTONCE_ADS_URL=" + s.target, "CUTONCE_ADS_TOKEN=" + token, "CUTONCE_ADS_SYSTEM=ads.example/scale", "CUTONCE_LOG_LEVEL=WARN",
-			}
-		}); err != nil {
+		one.serve = func(ctx context.Context) (err error) {
+			one.url, one.stop, err = s.start(ctx, dir, binary, "/readyz", func(at string) ([]string, []string) {
+				return []string{"serve"}, []string{
+					"CUTONCE_DATABASE_URL=" + one.database, "CUTONCE_LISTEN=" + at, "CUTONCE_METRICS_LISTEN=off", "CUTONCE_PUBLIC_URL=http://" + at,
+					"CUTONCE_SECRET=" + secret, "CUTONCE_POLICY_DIR=" + rules, "CUTONCE_AUDIENCES=" + audience,
+					"CUTONCE_ISSUER_URL=" + issuerName, "CUTONCE_ISSUER_JWKS_URL=" + keys,
+					"CUTONCE_ISSUER_AGENT_CLIENTS=" + devissuer.AgentClient, "CUTONCE_ISSUER_HUMAN_CLIENTS=" + devissuer.ConsoleClient,
+					"CUTONCE_ADS_URL=" + s.target, "CUTONCE_ADS_TOKEN=" + token, "CUTONCE_ADS_SYSTEM=ads.example/scale", "CUTONCE_LOG_LEVEL=WARN",
+				}
+			})
+			return err
+		}
+		if err := one.serve(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -106,29 +114,30 @@ func (s *stage) stop() {
 // start runs the program once more and waits until it answers.
 func (s *stage) start(
 	ctx context.Context, dir, binary, ready string, how func(address string) (args, env []string),
-) (address string, err error) {
+) (address string, stop func(), err error) {
 	if address, err = freeAddress(); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if binary, err = filepath.Abs(binary); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	args, env := how(address)
 	log, err := os.Create(filepath.Join(dir, args[0]+"-"+address+".log"))
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	process, err := child.Start(child.Config{Path: binary, Args: args, Env: env, Log: log})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	s.stops = append(s.stops, func() {
+	stop = sync.OnceFunc(func() {
 		ending, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		_ = process.Stop(ending)
 		_ = log.Close()
 	})
-	return "http://" + address, answers(ctx, "http://"+address+ready, process)
+	s.stops = append(s.stops, stop)
+	return "http://" + address, stop, answers(ctx, "http://"+address+ready, process)
 }
 
 // startIssuer makes the tokens, and says where the keys are that prove them.
