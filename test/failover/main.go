@@ -1,9 +1,10 @@
 // Program failover loses the primary of a synchronous pair of Postgres servers between a claim and its record, again and again, and
 // shows that the service finds the promoted standby by itself, that nothing acknowledged is lost and nothing takes effect twice.
 //
-// It promises real servers (the primary's first process gets a SIGKILL and does not come back), two real replicas that run through all
-// rounds without a restart, and callers who go on as if nothing were. It does not fence a primary that is alive: who promotes a
-// standby must see to it that the old primary answers nobody. Exit code 3 says that it could not run, and why. Start at round.go.
+// It promises real servers (the primary's first process gets a SIGKILL and does not come back), two real replicas, one of
+// which runs through all rounds without a restart while the other starts again after each promotion, and callers who go on as if
+// nothing were. It does not fence a primary that is alive: who promotes a standby must see to it that the old primary answers nobody.
+// Exit code 3 says that it could not run, and why. Start at round.go.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/cutonce/cutonce/internal/pglocal"
@@ -50,6 +52,8 @@ type rig struct {
 	fleet     *fleet.Fleet
 	pair      *pair
 	replicas  []*fleet.Process
+	urls      []string
+	database  string
 	people    map[string]fleet.Caller
 	campaigns []string
 }
@@ -78,6 +82,9 @@ func run(ctx context.Context, binary string, rounds int, chance *rand.Rand) erro
 		return fmt.Errorf("a commit without its standby: %w", err)
 	}
 	fmt.Println("a commit without its standby: in doubt, nothing was sent; lost with its server, and applied once by the next apply")
+	if err := r.restart(ctx); err != nil {
+		return fmt.Errorf("after a commit without its standby: %w", err)
+	}
 	if good < rounds {
 		return fmt.Errorf("%d/%d rounds, %d lost", good, rounds, lost)
 	}
@@ -90,23 +97,25 @@ func open(ctx context.Context, binary string) (r *rig, err error) {
 	r = &rig{}
 	if r.fleet, err = fleet.Start(ctx, fleet.Config{Binary: binary, Clocks: map[string]string{
 		"PREVIEW_TTL": "60s", "APPROVAL": "60s", "APPLY_WINDOW": "60s", "SEND": "500ms", "LEASE": "1500ms", "SEND_MARGIN": "100ms",
-		"SETTLE": "500ms", "SWEEP": "200ms", "PROBE_BASE": "100ms", "APPLY_WAIT": "2s",
+		"SETTLE": "500ms", "SWEEP": "200ms", "PROBE_BASE": "100ms", "APPLY_WAIT": "2s", "SEAL": "500ms",
 	}}); err != nil {
 		return r, err
 	}
 	if r.pair, err = newPair(ctx, r.fleet); err != nil {
 		return r, err
 	}
-	database, err := r.pair.url()
-	if err != nil {
+	if r.database, err = r.pair.url(); err != nil {
 		return r, err
 	}
 	for range 2 {
-		p, err := r.fleet.Serve(ctx, fleet.Replica{Database: database})
+		// One witness for both: a promoted standby that knew less than was acknowledged would be found frozen at the next start.
+		p, err := r.fleet.Serve(ctx, fleet.Replica{
+			Database: r.database, Env: []string{"CUTONCE_SEAL_WITNESS=" + filepath.Join(r.fleet.Dir, "witness")},
+		})
 		if err != nil {
 			return r, err
 		}
-		r.replicas = append(r.replicas, p)
+		r.replicas, r.urls = append(r.replicas, p), append(r.urls, p.URL)
 	}
 	r.people = map[string]fleet.Caller{}
 	for _, who := range []string{"agent", "kim"} {
@@ -135,5 +144,7 @@ func (r *rig) close() {
 
 // at is somebody at one replica or the other.
 func (r *rig) at(who string, n int) fleet.Caller {
-	return r.people[who].At(r.replicas[n%len(r.replicas)])
+	c := r.people[who]
+	c.URL = r.urls[n%len(r.urls)]
+	return c
 }

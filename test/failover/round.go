@@ -58,6 +58,22 @@ func (r *rig) round(ctx context.Context, n int, chance *rand.Rand) (o outcome, e
 	return o, r.fail(ctx, chance, release, &o)
 }
 
+// restart starts one replica again on the new primary, where it compares the database with the witness: a promotion must not be
+// taken for a restore from a backup, which would freeze applies.
+func (r *rig) restart(ctx context.Context) error {
+	r.replicas[1].Kill()
+	again, err := r.fleet.Serve(ctx, r.replicas[1].Replica)
+	if err != nil {
+		return fmt.Errorf("starting a replica again after the promotion: %w", err)
+	}
+	r.replicas[1] = again
+	said, _, err := r.fleet.Command(ctx, r.database, "restore", "status")
+	if err == nil && said != "no restore was ever declared\n" {
+		err = fmt.Errorf("the promotion was taken for a restore from a backup: %s", said)
+	}
+	return err
+}
+
 // hold has one change sent, and holds it at the target: between the claim and the record.
 func (r *rig) hold(ctx context.Context, n int, how target.Action, t *traffic) (release func() error, err error) {
 	campaign, err := r.fleet.Campaign(ctx)
@@ -109,7 +125,7 @@ func (r *rig) fail(ctx context.Context, chance *rand.Rand, release func() error,
 		}
 	}
 	o.ready = time.Since(began)
-	return nil
+	return r.restart(ctx)
 }
 
 // judge compares what was acknowledged with the new primary's tables and the target's counters.

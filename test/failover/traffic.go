@@ -138,6 +138,9 @@ func (t *traffic) apply(ctx context.Context, n int, c *change) error {
 		if r.Status != "" {
 			c.last = r.Status
 		}
+		if r.Code == "frozen" {
+			return fmt.Errorf("applying %s: frozen, though nothing was restored", c.id)
+		}
 		switch c.last {
 		case "applied", "not_applied":
 			c.heard(c.last)

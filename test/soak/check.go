@@ -142,9 +142,13 @@ func (e Evidence) shown() []string {
 	return nil
 }
 
-// clocks: a lapsed deadline reads as expired and a lapsed lease as unknown at once, sweep or no sweep.
+// clocks: a lapsed deadline reads as expired and a lapsed lease as unknown at once, sweep or no sweep; and no restart counts as
+// going back in time.
 func (e Evidence) clocks() []string {
 	for _, c := range e.Calls {
+		if c.Code == "frozen" {
+			return broken("refused as frozen: a restart was taken for a restore from a backup")
+		}
 		if !c.Until.IsZero() && c.Until.Before(c.At) {
 			return broken("called %s at %s, which had ended at %s", c.Status, c.At.UTC(), c.Until)
 		}

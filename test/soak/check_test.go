@@ -89,6 +89,7 @@ func TestTheCheckComplains(t *testing.T) {
 		{"a lapsed lease that reads as applying", "which had ended", func(e *Evidence) {
 			e.Calls[1].Status, e.Calls[1].Until, e.Calls[1].At = applying, start, start.Add(time.Second)
 		}},
+		{"a freeze that nobody declared", "refused as frozen", func(e *Evidence) { e.Calls = append(e.Calls, told(5, Apply, "agent", "frozen", applied)) }},
 		{"acknowledged and lost", "acknowledged, and lost", func(e *Evidence) { e.Record = nil }},
 		{"clients who were told otherwise", "no order of the calls", func(e *Evidence) { e.Calls = append(e.Calls, told(5, Read, "kim", "", expired)) }},
 	} {

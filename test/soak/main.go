@@ -90,6 +90,11 @@ func soak(ctx context.Context, o Options, out io.Writer) (verdict, error) {
 	}
 	w.summarise(all, out)
 	v := judge(all, strays, out)
+	broken, err := w.trail(ctx, out)
+	if err != nil {
+		return verdict{}, fmt.Errorf("verifying the audit trail: %w", err)
+	}
+	v.breaks, v.violations = v.breaks+broken, v.violations+broken
 	fmt.Fprintf(out, "chain: %d events of %d changes, %d breaks\n", v.events, v.changes, v.breaks)
 	fmt.Fprintf(out, "soak: %d cycles, %d kills, %d violations\n", w.cycles.Load(), s.dealt[Kill]+s.dealt[CrashRestart], v.violations)
 	return v, nil

@@ -25,7 +25,7 @@ const (
 func clocks() map[string]string {
 	return map[string]string{
 		"PREVIEW_TTL": "3s", "APPROVAL": "6s", "APPLY_WINDOW": "6s", "SEND": "500ms", "LEASE": lease.String(), "SEND_MARGIN": "100ms",
-		"SETTLE": "500ms", "SWEEP": sweep.String(), "PROBE_BASE": "100ms", "APPLY_WAIT": "2s",
+		"SETTLE": "500ms", "SWEEP": sweep.String(), "PROBE_BASE": "100ms", "APPLY_WAIT": "2s", "SEAL": "500ms",
 	}
 }
 
@@ -81,7 +81,7 @@ func (w *world) open(ctx context.Context, binary string) (err error) {
 		return err
 	}
 	for i := range replicas {
-		r := fleet.Replica{Env: env}
+		r := fleet.Replica{Env: append([]string{"CUTONCE_SEAL_WITNESS=" + w.witness(i)}, env...)}
 		if w.links[i].database, r.Database, err = wire.Through(w.database); err != nil {
 			return err
 		}
