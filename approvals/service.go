@@ -144,10 +144,10 @@ func (s *Service) Item(who actor.Actor, p preview.Preview) Item {
 	return Item{Preview: p, Quorum: Quorum(p.Ruling.Needs, current(p)), WhyNot: whyNot(who, p)}
 }
 
-// Standing says whether an approved preview may still be applied under the policy as it is now.
-func (s *Service) Standing(p preview.Preview) (preview.Standing, policy.Ruling) {
+// Standing says whether an approved preview may still be applied under the policy as it is now; at is the database's time.
+func (s *Service) Standing(p preview.Preview, at time.Time) (preview.Standing, policy.Ruling) {
 	now := s.Policy.Evaluate(policy.Facts{
-		Action: p.Action, Input: p.Input, Plan: p.Plan, Impact: p.Impact, Requester: p.Requester,
+		Action: p.Action, Input: p.Input, Plan: p.Plan, Impact: p.Impact, Requester: p.Requester, Now: at,
 	})
 	switch now.Verdict {
 	case policy.Allow:

@@ -18,7 +18,7 @@ import (
 
 // Rechecker asks the policy again. It is wired to approvals, which this package does not know.
 type Rechecker interface {
-	Standing(p preview.Preview) (preview.Standing, preview.Ruling)
+	Standing(p preview.Preview, at time.Time) (preview.Standing, preview.Ruling)
 }
 
 // Deps are what a Service needs.
@@ -211,7 +211,7 @@ func (s *Service) authorize(ctx context.Context, who actor.Actor, c Change, epoc
 }
 
 func (s *Service) standing(ctx context.Context, c Change, action connector.Registered) error {
-	standing, ruling := s.Recheck.Standing(c.Preview)
+	standing, ruling := s.Recheck.Standing(c.Preview, c.Now)
 	switch standing {
 	case preview.Stands:
 		return nil

@@ -76,7 +76,7 @@ func (s *Service) prepareNew(
 	if open != nil && r.Key == "" && unmoved(*open, content) {
 		return Prepared{Preview: *open, Replayed: true}, nil
 	}
-	n, err := s.compose(who, action, content, q)
+	n, err := s.compose(ctx, who, action, content, q)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -167,10 +167,16 @@ func (s *Service) unavailable(ctx context.Context, tool string, err error) error
 	return fault.New(fault.TargetUnavailable, nil).Because(err)
 }
 
-func (s *Service) compose(who actor.Actor, action connector.Registered, content Content, q ReplayQuery) (New, error) {
-	ruling := s.Policy.Evaluate(policy.Facts{
-		Action: action.Name, Input: content.Input, Plan: content.Plan, Impact: content.Impact, Requester: who,
-	})
+func (s *Service) compose(ctx context.Context, who actor.Actor, action connector.Registered, content Content, q ReplayQuery) (New, error) {
+	facts := policy.Facts{Action: action.Name, Input: content.Input, Plan: content.Plan, Impact: content.Impact, Requester: who}
+	if s.Policy.UsesTime() {
+		now, err := s.Store.Now(ctx)
+		if err != nil {
+			return New{}, fmt.Errorf("reading the database's time: %w", err)
+		}
+		facts.Now = now
+	}
+	ruling := s.Policy.Evaluate(facts)
 	document, err := document(who, action.Action, content)
 	if err != nil {
 		return New{}, fmt.Errorf("writing the preview's document: %w", err)

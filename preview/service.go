@@ -26,6 +26,8 @@ type Store interface {
 	Create(ctx context.Context, n New) (p Preview, created bool, err error)
 	// Preview reads one preview and the database's time. It returns the fault not_found for an unknown ID.
 	Preview(ctx context.Context, tenant string, id ID) (Preview, time.Time, error)
+	// Now is the database's time.
+	Now(ctx context.Context) (time.Time, error)
 	// Cancel ends an open preview. moved is false when it had left the open states before; the preview is returned as it is.
 	Cancel(ctx context.Context, m Move) (p Preview, moved bool, err error)
 }
@@ -62,6 +64,8 @@ type Move struct {
 // Ruler is the policy.
 type Ruler interface {
 	Evaluate(policy.Facts) Ruling
+	// UsesTime reports whether Evaluate needs the database's time.
+	UsesTime() bool
 }
 
 // Deps are what a Service needs.

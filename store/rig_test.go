@@ -193,6 +193,9 @@ type ruler struct {
 	by     func(policy.Facts) policy.Ruling // instead of ruling
 }
 
+// UsesTime is true, so that every test's facts have the database's time.
+func (r *ruler) UsesTime() bool { return true }
+
 func (r *ruler) Evaluate(f policy.Facts) policy.Ruling {
 	r.mu.Lock()
 	defer r.mu.Unlock()
