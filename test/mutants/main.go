@@ -145,7 +145,7 @@ func (b bench) verify(ctx context.Context, binary string) (r report, err error) 
 	cmd.Dir = b.dir
 	// Nothing at the other ends needs to answer: verify sends nothing to targets, and its check of tokens is N-A without keys.
 	cmd.Env = []string{
-		"CUTONCE_DATABASE_URL=" + b.database, "CUTONCE_PUBLIC_URL=https://cutonce.example", "CUTONCE_METRICS_LISTEN=off",
+		"CUTONCE_DATABASE_URL=" + b.database, "CUTONCE_PUBLIC_URL=http://127.0.0.1:8780", "CUTONCE_METRICS_LISTEN=off",
 		"CUTONCE_ISSUER_URL=http://127.0.0.1:1/issuer", "CUTONCE_ISSUER_JWKS_URL=http://127.0.0.1:1/jwks",
 		"CUTONCE_ISSUER_HUMAN_CLIENTS=console", "CUTONCE_SECRET=0123456789abcdef-a-secret-for-mutants-only",
 		"CUTONCE_POLICY_DIR=" + filepath.Join(b.root, "examples", "policies"),
