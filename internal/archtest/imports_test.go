@@ -71,7 +71,7 @@ var rooms = map[string]room{
 	"internal/signin":            {Libs: []string{"github.com/coreos/go-oidc/v3", "golang.org/x/oauth2"}},
 	"internal/signin/signintest": {Libs: []string{"github.com/zitadel/oidc/v3", "golang.org/x/text"}},
 	"internal/wire":              {},
-	"test/crash":                 {Ours: []string{"audit", "commit", "preview", "internal/devissuer", "internal/target", "internal/wire", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"}},
+	"test/crash":                 {Ours: []string{"audit", "commit", "preview", "internal/devissuer", "internal/pglocal", "internal/target", "internal/wire", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"}},
 	"test/fleet":                 {Ours: []string{"answer", "commit", "preview", "examples/policies", "internal/child", "internal/devissuer", "internal/pglocal", "internal/target"}, Libs: []string{"github.com/jackc/pgx/v5"}},
 	"test/failover":              {Ours: []string{"audit", "preview", "internal/pglocal", "internal/target", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5"}},
 	"test/soak":                  {Ours: []string{"audit", "preview", "internal/pglocal", "internal/target", "internal/wire", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/anishathalye/porcupine"}},

@@ -118,7 +118,7 @@ func (w *world) apply(c *change) fleet.Reply {
 	}
 }
 
-// sent applies while the platform does with the change what a fault says.
+// fault tells the platform what goes wrong with the next request about a change.
 func (w *world) fault(op target.Op, c *change, steps ...target.Step) {
 	w.must(w.f.Ads.AddFault(w.ctx, target.Fault{Match: target.Match{Op: op, Resource: c.campaign}, Do: steps}))
 }

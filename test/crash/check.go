@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -153,15 +154,7 @@ func (w *world) chainHolds(id uuid.UUID, chain []audit.Event) {
 // terminal are the kinds of events that end a change.
 var terminal = []string{"applied", "not_applied", "resolved", "contradicted", "rejected", "canceled", "expired"}
 
-func endsOf(kinds []string) (last string) {
-	for i, k := range kinds {
-		if i > 0 {
-			last += " "
-		}
-		last += k
-	}
-	return last
-}
+func endsOf(kinds []string) string { return strings.Join(kinds, " ") }
 
 // tells lists the ends that events may tell of where the records say so.
 func tells(state string, contradicted bool) []string {

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -33,8 +35,10 @@ func (w *world) front(with func(*httptest.Server)) *front {
 	platform, err := url.Parse(w.f.Ads.BaseURL)
 	w.must(err)
 	f := &front{changes: map[string]http.HandlerFunc{}, seen: map[string]int{}}
-	f.pass = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(platform) }}
+	quiet := log.New(io.Discard, "", 0) // what it breaks off is meant to break
+	f.pass = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(platform) }, ErrorLog: quiet}
 	server := httptest.NewUnstartedServer(f)
+	server.Config.ErrorLog = quiet
 	with(server)
 	w.onClose(server.Close)
 	w.onClose(server.CloseClientConnections)

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cutonce/cutonce/internal/pglocal"
 	"github.com/cutonce/cutonce/test/fleet"
 )
 
@@ -95,5 +96,7 @@ func clocks() map[string]string {
 const sweep = 200 * time.Millisecond
 
 func start(ctx context.Context, binary string) (*fleet.Fleet, error) {
-	return fleet.Start(ctx, fleet.Config{Binary: binary, Clocks: clocks()})
+	return fleet.Start(ctx, fleet.Config{
+		Binary: binary, Clocks: clocks(), Postgres: pglocal.Config{MaxConnections: 250}, // a row has up to five replicas
+	})
 }

@@ -50,7 +50,7 @@ func c2(w *world) {
 	w.ends(c, applied(commit.ByReceipt, commit.ByLookup))
 }
 
-// c3's lease is long enough for a commit to hang in.
+// longLease is one in which a commit can hang for a while.
 var longLease = []string{"CUTONCE_CLOCK_LEASE=6s"}
 
 func c3(w *world) {

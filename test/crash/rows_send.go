@@ -52,7 +52,11 @@ func x2(w *world) {
 	want(w, "requests of Go's own client, which sends again", w.sendsAgain(gateway), 2)
 
 	w.start(fleet.Replica{Target: gateway.url})
-	c := w.prepared(small)
+	c := w.prepared(small) // leaves a connection behind, if any are kept
+	want(w, "an apply that is left alone", w.apply(c).Status, "applied", "unknown")
+	w.ends(c, applied(commit.ByReceipt, commit.ByLookup))
+
+	c = w.prepared(small)
 	gateway.at(c.campaign, gateway.doneThenCut)
 	want(w, "an apply whose connection was closed", w.apply(c).Code, "outcome_unknown", "")
 	w.ends(c, applied(commit.ByLookup))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -192,11 +191,4 @@ func migrated(ctx context.Context, f *fleet.Fleet) (string, error) {
 		return "", err
 	}
 	return database, f.Migrate(ctx, database)
-}
-
-// scratch is a folder that is removed with the fleet.
-func (w *world) scratch(name string) string {
-	dir, err := os.MkdirTemp(w.f.Dir, name)
-	w.must(err)
-	return filepath.Clean(dir)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -181,10 +182,11 @@ func (w *world) exec(sql string, args ...any) {
 	w.must(err)
 }
 
-// blocked waits until n sessions of the row's database wait for a lock.
+// blocked waits until n sessions of the row's database wait for a row.
 func (w *world) blocked(n int) {
-	w.becomes(fmt.Sprintf("%d sessions to wait for a lock", n), `
-		select count(*) >= $1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`, n)
+	w.becomes(fmt.Sprintf("%d sessions to wait for a row", n), `
+		select count(*) >= $1 from pg_stat_activity 
+		where datname = current_database() and wait_event_type = 'Lock' and wait_event in ('transactionid', 'tuple')`, n)
 }
 
 // hold locks a preview's row until release is called.
@@ -208,6 +210,13 @@ func (w *world) as(person string) fleet.Caller {
 }
 
 func (w *world) agent() fleet.Caller { return w.as("agent") }
+
+// scratch is a folder that is removed with the fleet.
+func (w *world) scratch(name string) string {
+	dir, err := os.MkdirTemp(w.f.Dir, name)
+	w.must(err)
+	return dir
+}
 
 // seen is what was seen of the row's changes, for its line.
 func (w *world) seen() string {
