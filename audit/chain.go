@@ -75,6 +75,7 @@ func (v *verification) checkLinks(covers []cover) Event {
 		for _, c := range covers {
 			if c.seq == l.Seq && !bytes.Equal(c.head[:], l.Hash) {
 				v.wrong(l.Seq, "it is not the event that seal %d covers", c.seal)
+				break // later seals cover the same
 			}
 		}
 		last, head = l.Event, l.Hash

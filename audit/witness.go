@@ -53,6 +53,15 @@ func WriteWitness(path string, s Seal) (err error) {
 	return syncFolder(filepath.Dir(path))
 }
 
+// CheckWritable reports whether a witness can be written, before the first one is.
+func CheckWritable(path string) error {
+	draft, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("the witness cannot be written: %w", err)
+	}
+	return errors.Join(draft.Close(), os.Remove(draft.Name()))
+}
+
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

@@ -87,7 +87,7 @@ comment on table seals is
   'The ends of all chains that changed, in a signed Merkle root over the seal before it. Append-only and kept for ever.';
 
 create table seal_leaves (
-  seal      bigint not null references seals (number),
+  seal      bigint not null,
   place     bigint not null,
   kind      text not null check (kind in ('preview', 'control')),
   chain     uuid not null,

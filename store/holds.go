@@ -20,6 +20,7 @@ const sqlNextHeld = `
 select tenant_id, preview_id, action from (
   select h.*, row_number() over (partition by h.action order by h.next_look_at) as place from restore_holds h
   where h.state = 'held' and h.next_look_at <= clock_timestamp() and (h.look_until is null or h.look_until <= clock_timestamp())
+    and exists (select from previews p where p.id = h.preview_id)
 ) due where place <= @limit order by next_look_at`
 
 // NextHeld lists held changes that are due. See commit.Holds.

@@ -20,10 +20,11 @@ var (
 )
 
 const (
-	// sealBatch bounds the leaves of one seal.
-	sealBatch = 20000
+	// sealBatch bounds the leaves of one seal, catchUpBatch those of the first ones of a window, which each read everything.
+	sealBatch    = 20_000
+	catchUpBatch = 200_000
 	// sealFor bounds one pass: the first one over an old database reads all of it.
-	sealFor = 2 * time.Minute
+	sealFor = 10 * time.Minute
 )
 
 // sqlSealLock lets one replica seal at a time. The lock ends with the transaction, so that it works behind transaction poolers.
@@ -166,8 +167,8 @@ func draftIn(ctx context.Context, tx pgx.Tx) (d draft, full bool, err error) {
 		}
 	}
 	if catching {
-		d.Leaves, err = leavesOf(tx.Query(ctx, sqlUncovered, pgx.NamedArgs{"limit": sealBatch}))
-		full = len(d.Leaves) == sealBatch
+		d.Leaves, err = leavesOf(tx.Query(ctx, sqlUncovered, pgx.NamedArgs{"limit": catchUpBatch}))
+		full = len(d.Leaves) == catchUpBatch
 		d.Next.CaughtUp = !full
 		return d, full, err
 	}

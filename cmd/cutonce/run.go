@@ -72,6 +72,7 @@ func (s *service) run(ctx context.Context, l listeners, ready func()) error {
 	err = errors.Join(err, d.mcp.Close(), main.Drain(bound))
 	stopSweeping()
 	err = errors.Join(err, s.commits.Drain(bound), scrape.Drain(bound), within(bound, sweeper.Wait, "the sweeper"))
+	s.sealLast(bound)
 	err = errors.Join(err, within(bound, s.close, "the database's connections"))
 	s.log.Info("stopped")
 	return err

@@ -37,6 +37,9 @@ func (s *service) prepareSealing(ctx context.Context) error {
 	if s.settings.SealWitness == "" {
 		return nil
 	}
+	if err := audit.CheckWritable(s.settings.SealWitness); err != nil {
+		return fmt.Errorf("CUTONCE_SEAL_WITNESS: %w", err)
+	}
 	witness, err := audit.ReadWitness(s.settings.SealWitness)
 	if err != nil {
 		return fmt.Errorf("CUTONCE_SEAL_WITNESS: %w", err)
@@ -54,4 +57,13 @@ func (s *service) prepareSealing(ctx context.Context) error {
 			"Nothing is applied until an operator has looked: cutonce restore status", "seal", witness.Number, "sealed_at", witness.At, "held", held)
 	}
 	return nil
+}
+
+// sealLast seals what the drain has recorded. What it cannot seal in time the next replica seals.
+func (s *service) sealLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastWord)
+	defer cancel()
+	if err := s.sealer.Seal(ctx); err != nil {
+		s.log.Warn("the last events are not sealed yet; the next replica does it", "error", err)
+	}
 }
