@@ -52,6 +52,27 @@ func (r *rig) awaitLapse(id preview.ID) {
 	r.await(`select clock_timestamp() >= lease_until from executions where preview_id = $1`, id.UUID())
 }
 
+// endLease lets a lease end now, however long it was.
+func (r *rig) endLease(id preview.ID) {
+	r.t.Helper()
+	r.exec(`update executions set lease_until = clock_timestamp() where preview_id = $1`, id.UUID())
+}
+
+// awaitBlockedOr waits until a session waits for a lock, and is false if something is done before that.
+func awaitBlockedOr[T any](r *rig, done chan T) bool {
+	r.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		var blocked bool
+		r.scalar(&blocked, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`)
+		if blocked || len(done) > 0 {
+			return blocked
+		}
+		time.Sleep(5 * time.Millisecond) // polling with a deadline
+	}
+	r.t.Fatal("neither blocked nor done")
+	return false
+}
+
 // await polls a condition, with a deadline.
 func (r *rig) await(sql string, args ...any) {
 	r.t.Helper()

@@ -2,9 +2,6 @@ package store_test
 
 import (
 	"context"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/cutonce/cutonce/commit"
 )
@@ -13,7 +10,6 @@ import (
 const (
 	beforeClaim  = "before-claim"
 	afterClaim   = "after-claim"
-	afterLease   = "after-lease" // the lease was read; the send comes next
 	beforeRecord = "before-record"
 	// beforeFinding is before the record of a look-up, beforeResolve before that of an operator's word.
 	beforeFinding = "before-finding"
@@ -38,14 +34,6 @@ func (s pausing) ClaimApproved(ctx context.Context, c commit.Claim) error {
 	err := s.Store.ClaimApproved(ctx, c)
 	s.pause(afterClaim)
 	return err
-}
-
-func (s pausing) CheckLease(
-	ctx context.Context, k commit.Key, attempt uuid.UUID, version string, settle time.Duration,
-) (commit.LeaseCheck, error) {
-	check, err := s.Store.CheckLease(ctx, k, attempt, version, settle)
-	s.pause(afterLease)
-	return check, err
 }
 
 func (s pausing) RecordResult(ctx context.Context, r commit.Result) error {

@@ -243,13 +243,14 @@ func TestTwoChangesOfOneTarget(t *testing.T) {
 
 func TestABusyTargetNamesItsHolderAndComesFree(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, hasty)
+	r := newRig(t, unhurried)
 	holder, waiting := r.unknown("a"), r.prepareOther("a")
 	_, err := r.apply(waiting)
 	wantCode(t, err, fault.TargetBusy)
 	if got := fault.From(err).Data["waits_for"]; got != holder.ID.String() {
 		t.Errorf("waits for %v, want %s", got, holder.ID)
 	}
+	r.settleNow(holder.ID)
 	r.sweepUntil(holder.ID, commit.StatusNotApplied)
 	if c, err := r.apply(waiting); err != nil || c.Status != commit.StatusApplied {
 		t.Errorf("got %s, %v, want applied once the target is free", c.Status, err)

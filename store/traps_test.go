@@ -17,17 +17,23 @@ import (
 
 // Each test of this file runs the statement that looks right, shows what it does wrong, and then shows ours on the same case.
 
-// behindALock runs do, in its own goroutine, behind a lock on the preview's row that is released after the deadline.
+// behindALock runs do, in its own goroutine, behind a lock on the preview's row that is released after the deadline. Where the
+// machine was too busy for do to get there in time, it is given longer, and do is run again.
 func behindALock[T any](r *rig, id preview.ID, do func() T) T {
 	r.t.Helper()
-	r.shortly(id, time.Second) // long enough for a busy machine to get behind the lock first
-	release := r.hold(id)
-	done := make(chan T, 1)
-	go func() { done <- do() }()
-	r.awaitBlocked(1)
-	r.awaitDeadline(id)
-	release()
-	return receive(r.t, done)
+	for in := time.Second; ; in *= 2 {
+		r.shortly(id, in)
+		release := r.hold(id)
+		done := make(chan T, 1)
+		go func() { done <- do() }()
+		if !awaitBlockedOr(r, done) && in < time.Minute {
+			release()
+			continue
+		}
+		r.awaitDeadline(id)
+		release()
+		return receive(r.t, done)
+	}
 }
 
 // rowsOfNaive runs an update in a transaction that is rolled back, and counts the rows that it changed.
@@ -118,8 +124,9 @@ func TestEveryGuardReadsTheClockAfterItsLock(t *testing.T) {
 			p := tc.from(r)
 			before := len(r.kinds(p.ID))
 			behindALock(r, p.ID, func() error { return tc.move(r, p) })
-			if got := r.status(p.ID); got.Status != commit.StatusExpired || len(r.kinds(p.ID)) != before+1 {
-				t.Errorf("got %s with events %v, want expired and nothing since the deadline was set", got.Status, r.kinds(p.ID))
+			kinds := r.kinds(p.ID)
+			if got := r.status(p.ID).Status; got != commit.StatusExpired || len(kinds)-countOf(kinds, "raw") != before {
+				t.Errorf("got %s with events %v, want expired and nothing but the deadline set", got, kinds)
 			}
 		})
 	}
@@ -300,7 +307,7 @@ func TestASingleStatementReportsAFailingCommitToo(t *testing.T) {
 // the wait. A send that "never left" must not settle what a replay may be causing.
 func TestARecordSeesTheReplayItWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, hasty)
+	r := newRig(t, unhurried)
 	reading, resume := make(chan struct{}), make(chan struct{})
 	r.target.reads(func(now connector.Reading) (connector.Reading, error) {
 		close(reading)
@@ -311,7 +318,7 @@ func TestARecordSeesTheReplayItWaitedFor(t *testing.T) {
 	applied := make(chan commit.Change, 1)
 	go func() { c, _ := r.apply(p); applied <- c }()
 	receive(t, reading)
-	r.awaitLapse(p.ID)
+	r.endLease(p.ID)
 	if _, err := r.store.MarkLapsed(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
