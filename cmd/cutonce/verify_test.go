@@ -2,18 +2,23 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/cutonce/cutonce/internal/devissuer"
 	"github.com/cutonce/cutonce/internal/pgtest"
 	"github.com/cutonce/cutonce/store"
 	"github.com/cutonce/cutonce/verify"
@@ -252,5 +257,28 @@ func TestVerifyLists(t *testing.T) {
 		if !strings.Contains(p.stdout.String(), c.ID+" ") {
 			t.Errorf("the list lacks %s", c.ID)
 		}
+	}
+}
+
+// With an issuer that answers, forged tokens are told from others.
+func TestVerifyTellsForgedTokens(t *testing.T) {
+	t.Parallel()
+	var issuer *devissuer.Issuer
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { issuer.Handler().ServeHTTP(w, r) }))
+	t.Cleanup(server.Close)
+	var err error
+	issuer, err = devissuer.New(devissuer.Config{
+		Dir: t.TempDir(), URL: server.URL, Audience: "cutonce-test", Tenant: "t", Now: time.Now, Rand: rand.Reader,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := with(production(t), "CUTONCE_ISSUER_URL="+issuer.URL(), "CUTONCE_ISSUER_JWKS_URL="+issuer.JWKSURL(), "CUTONCE_AUDIENCES=cutonce-test")
+	p := begin(t, t.TempDir(), env, "verify", "--only", "tokens")
+	if code := p.wait(); code != 0 {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	if !strings.Contains(p.stdout.String(), "PASS  tokens") {
+		t.Errorf("got %s, want a pass", p.stdout)
 	}
 }
