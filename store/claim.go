@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cutonce/cutonce/commit"
@@ -70,8 +71,9 @@ func (s *Store) ClaimApproved(ctx context.Context, c commit.Claim) error {
 	switch {
 	case violates(err, "executions_target_lock"):
 		return commit.ErrTargetBusy
-	case violates(err, "executions_pkey"):
-		// Another claim came and its send never left, all while this one waited for the row: its execution was not to be seen.
+	case violates(err, "executions_pkey"), strands(err):
+		// Another claim was given back because its send never left, all while this one waited for the row: its execution was not to be
+		// seen, or not as it is now.
 		return commit.ErrNotClaimed
 	case errors.Is(err, commit.ErrInDoubt):
 		return err
@@ -84,6 +86,15 @@ func (s *Store) ClaimApproved(ctx context.Context, c commit.Claim) error {
 	}
 	return commit.ErrNotClaimed
 }
+
+// strands reports whether the schema refused a claim that would have left its preview without an execution (guard_claim).
+func strands(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == illegalMove
+}
+
+// illegalMove is the SQLSTATE by which the schema refuses a move that does not follow from the state it finds.
+const illegalMove = "CU004"
 
 func claimArgs(c commit.Claim) pgx.NamedArgs {
 	return pgx.NamedArgs{
