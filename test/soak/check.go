@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -142,12 +143,15 @@ func (e Evidence) shown() []string {
 	return nil
 }
 
-// clocks: a lapsed deadline reads as expired and a lapsed lease as unknown at once, sweep or no sweep; and no restart counts as
-// going back in time.
+// clocks: a lapsed deadline reads as expired and a lapsed lease as unknown at once, sweep or no sweep; no restart counts as
+// going back in time; and what passes is not answered as a defect.
 func (e Evidence) clocks() []string {
 	for _, c := range e.Calls {
-		if c.Code == "frozen" {
+		switch {
+		case c.Code == "frozen":
 			return broken("refused as frozen: a restart was taken for a restore from a backup")
+		case c.HTTP == http.StatusInternalServerError:
+			return broken("%s met an internal error: a database that is away for the moment is a 503", c.Op)
 		}
 		if !c.Until.IsZero() && c.Until.Before(c.At) {
 			return broken("called %s at %s, which had ended at %s", c.Status, c.At.UTC(), c.Until)

@@ -90,6 +90,9 @@ func TestTheCheckComplains(t *testing.T) {
 			e.Calls[1].Status, e.Calls[1].Until, e.Calls[1].At = applying, start, start.Add(time.Second)
 		}},
 		{"a freeze that nobody declared", "refused as frozen", func(e *Evidence) { e.Calls = append(e.Calls, told(5, Apply, "agent", "frozen", applied)) }},
+		{"an internal error", "internal error", func(e *Evidence) {
+			e.Calls = append(e.Calls, Call{Op: Apply, Who: "agent", Began: 5, Ended: 6, HTTP: 500, Code: "internal"})
+		}},
 		{"acknowledged and lost", "acknowledged, and lost", func(e *Evidence) { e.Record = nil }},
 		{"clients who were told otherwise", "no order of the calls", func(e *Evidence) { e.Calls = append(e.Calls, told(5, Read, "kim", "", expired)) }},
 	} {

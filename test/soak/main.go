@@ -70,7 +70,7 @@ func soak(ctx context.Context, o Options, out io.Writer) (verdict, error) {
 	if !looksUp(o.Seed) {
 		settles = "remembers keys, and cannot look up"
 	}
-	fmt.Fprintf(out, "%d replicas × %d clients for %s; the target %s; %s\n", replicas, perReplic, o.For, settles, w.fleet.Cluster.Describe())
+	fmt.Fprintf(out, "%d replicas × %d clients for %s; the target %s; %s\n", replicas, perReplica, o.For, settles, w.fleet.Cluster.Describe())
 	s := &storm{w: w, dealt: map[Damage]int{}}
 	if err := w.use(ctx, s, o); err != nil {
 		return verdict{}, err

@@ -52,8 +52,8 @@ var byCalls = map[string][]string{
 	approved:      {applying, rejected, canceled},
 }
 
-// drift is every status that a change may come to from here, with calls or without.
-func drift(from string, tables ...map[string][]string) map[string]bool {
+// reach is every status that a change may come to from here, with calls or without.
+func reach(from string, tables ...map[string][]string) map[string]bool {
 	seen := map[string]bool{from: true}
 	for open := []string{from}; len(open) > 0; open = open[1:] {
 		for _, table := range tables {
@@ -73,7 +73,7 @@ var futures, rests = func() (all, alone map[string]map[string]bool) {
 	for _, s := range []string{
 		absent, needsApproval, pending, approved, denied, rejected, canceled, expired, applying, unknown, applied, notApplied,
 	} {
-		all[s], alone[s] = drift(s, byItself, byCalls), drift(s, byItself)
+		all[s], alone[s] = reach(s, byItself, byCalls), reach(s, byItself)
 	}
 	return all, alone
 }()

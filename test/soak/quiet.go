@@ -164,7 +164,7 @@ func (w *world) finally(ctx context.Context) error {
 
 // each runs through changes, a few at once.
 func (w *world) each(ids []string, do func(i int, r *run)) {
-	places := make(chan struct{}, perReplic)
+	places := make(chan struct{}, perReplica)
 	var all sync.WaitGroup
 	for i, id := range ids {
 		places <- struct{}{}

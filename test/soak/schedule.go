@@ -12,9 +12,9 @@ import (
 // its cycles. The same seed gives the same of both. How the processes interleave is the machine's business and not replayed.
 
 const (
-	replicas  = 3
-	perReplic = 8
-	clients   = replicas * perReplic
+	replicas   = 3
+	perReplica = 8
+	clients    = replicas * perReplica
 	// ownCampaigns are each client's own, sharedCampaigns everybody's: there they meet one target's lock.
 	ownCampaigns    = 2
 	sharedCampaigns = 6
