@@ -110,7 +110,7 @@ func statement(s commit.Statement) *Statement {
 		outcome = commit.Applied
 	}
 	return &Statement{
-		Name: visible.Text(s.Name), Outcome: string(outcome), Reason: visible.Text(s.Reason), Evidence: visible.Text(s.Evidence), At: s.At.UTC(),
+		Name: visible.Text(s.Name), Outcome: string(outcome), Reason: s.Reason, Evidence: s.Evidence, At: s.At.UTC(),
 	}
 }
 

@@ -63,7 +63,7 @@ func TestEveryWordOfTheServicesIsKnown(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"prepared", "approval_requested", "vote", "approved", "rejected", "canceled", "expired", "sent_back", "claimed", "applied",
-		"not_applied", "not_sent", "unknown", "lease_lapsed", "probed", "handed_over", "resolved", "contradicted",
+		"not_applied", "not_sent", "unknown", "lease_lapsed", "probed", "handed_over", "resolved", "proposed", "contradicted",
 	} {
 		wantText(t, texts, "web.event."+kind)
 	}

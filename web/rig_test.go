@@ -46,6 +46,7 @@ var cast = map[string]actor.Actor{
 	"kim":     human("acme", target.UserKim, "김민준", "en", []string{actor.RoleApprover}, "ads-approvers"),
 	"tanaka":  human("acme", target.UserTanaka, "田中 健", "ja", []string{actor.RoleApprover}, "ads-approvers"),
 	"oper":    human("acme", "oper@agency.example", "Olive Park", "en", []string{actor.RoleOperator}),
+	"admin":   human("acme", "admin@agency.example", "Adam Lee", "en", []string{actor.RoleAdmin}),
 	"auditor": human("acme", "auditor@agency.example", "Audrey Mori", "en", []string{actor.RoleAuditor}),
 	"nobody":  human("acme", "nobody@agency.example", "Nobody", "en", nil),
 	"rival":   human("rival", "kim@rival.example", "Rival", "en", []string{actor.RoleApprover, actor.RoleOperator}, "ads-approvers"),
@@ -71,7 +72,7 @@ func (d dev) Allowed(*http.Request) bool { return !d.closed }
 
 func (dev) People() []web.DevPerson {
 	var people []web.DevPerson
-	for _, id := range []string{"sato", "kim", "tanaka", "oper", "auditor"} {
+	for _, id := range []string{"sato", "kim", "tanaka", "oper", "admin", "auditor"} {
 		a := cast[id]
 		people = append(people, web.DevPerson{
 			Name: a.Name, Subject: a.Subject, Roles: a.Roles, Groups: a.Groups, Path: "/dev/sign-in?person=" + id + "&code=code-" + id,
@@ -112,6 +113,8 @@ type rig struct {
 	deps   web.Deps
 	// noLookup makes a target that keeps no history.
 	noLookup bool
+	// resolvers is how many operators the action asks for.
+	resolvers int
 }
 
 func newRig(t testing.TB, options ...func(*rig)) *rig {
@@ -132,7 +135,7 @@ func newRig(t testing.TB, options ...func(*rig)) *rig {
 func (r *rig) connect(base string) *connector.Registry {
 	r.t.Helper()
 	ads, err := adbudget.New(adbudget.Config{
-		BaseURL: base, Token: simulatorToken, System: "ads.example/agency", NoLookup: r.noLookup, SettleFor: r.clocks.SettleFor,
+		BaseURL: base, Token: simulatorToken, System: "ads.example/agency", NoLookup: r.noLookup, ResolveBy: r.resolvers, SettleFor: r.clocks.SettleFor,
 	})
 	r.must(err)
 	r.t.Cleanup(ads.Close)

@@ -94,6 +94,35 @@ func TestAnOperatorSettlesWhatNoMachineCan(t *testing.T) {
 	}
 }
 
+// Where the action asks for two operators, the console shows the first one's word to the second, and settles by both.
+func TestTwoOperatorsSettleAtTheConsole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) { r.noLookup, r.resolvers = true, 2 })
+	id := r.unknown(target.PlainJPY(0))
+	path := "/changes/" + id.String()
+	const form = "form[action$='/resolution']"
+	oper, admin := r.as("oper"), r.as("admin")
+	first := oper.get(path).want(http.StatusOK, "This action asks for two operators")
+	first.wantNone(".proposal")
+	oper.submit(first, form, "outcome", "applied", "reason", "seen in the log\nwith our key", "evidence", "ticket 4711").
+		want(http.StatusOK, "oper@agency.example has said that it happened.", "ticket 4711", "It waits for a second operator until", "waits for a second").
+		wantOne(".proposal blockquote")
+	if got := r.status(id).Status; got != commit.StatusUnknown {
+		t.Fatalf("after one word: got %s, want unknown", got)
+	}
+	seen := admin.get(path).want(http.StatusOK, "oper@agency.example has said that it happened.")
+	otherwise := admin.submit(seen, form, "outcome", "not_applied", "reason", "nothing there", "evidence", "ticket 4712")
+	if got := r.status(id).Status; got != commit.StatusUnknown {
+		t.Fatalf("after a second word that contradicts: got %s, want unknown", got)
+	}
+	otherwise.want(http.StatusConflict)
+	admin.submit(seen, form, "outcome", "applied", "reason", "I see it too", "evidence", "ticket 4712").
+		want(http.StatusOK, "It happened.", "oper@agency.example, admin@agency.example").wantNone(form)
+	if got := r.status(id).Status; got != commit.StatusApplied {
+		t.Errorf("after two that agree: got %s, want applied", got)
+	}
+}
+
 // TestAnUntouchedTargetIsShownBesideItHappened has the target put back by hand, so that it looks as it did at the preview.
 func TestAnUntouchedTargetIsShownBesideItHappened(t *testing.T) {
 	t.Parallel()

@@ -69,6 +69,8 @@ type Config struct {
 	Sandbox bool
 	// Clocks override the service's defaults for the action.
 	Clocks connector.Clocks
+	// ResolveBy is how many operators settle an outcome that nobody can look up: one (also if zero) or two.
+	ResolveBy int
 
 	// HTTP is for sends; reads use it too, with ReadTimeout (5 s if zero).
 	HTTP        connector.HTTPConfig
@@ -150,7 +152,7 @@ func (c *Connector) load() error {
 	c.texts = texts
 	c.action = connector.Action{
 		Name: ActionName, Version: 1, Scopes: []string{ScopeBudget}, ReadScopes: []string{ScopeRead},
-		Input: schemas["budget_change"], Clocks: c.cfg.Clocks,
+		Input: schemas["budget_change"], Clocks: c.cfg.Clocks, ResolveBy: c.cfg.ResolveBy,
 	}
 	c.find = connector.Find{
 		Name: FindName, Scopes: []string{ScopeRead}, Input: schemas["campaigns_find"], Item: schemas["campaign"],
