@@ -218,7 +218,7 @@ func (w *world) unguarded(sql string, args ...any) {
 }
 
 func a3(w *world) {
-	w.start(fleet.Replica{Stops: []string{"before-send"}})
+	w.start(fleet.Replica{Stops: []string{"before-send"}, Env: roomy})
 	// Between the last look and the write: the platform's own precondition refuses.
 	c := w.approved()
 	late := w.applying(c)

@@ -88,7 +88,8 @@ func (w *world) sendsAgain(gateway *front) int {
 
 func x3(w *world) {
 	gateway := w.plainFront()
-	w.start(fleet.Replica{Target: gateway.url})
+	// A busy machine must have the time to hear a refusal, which nothing else could prove.
+	w.start(fleet.Replica{Target: gateway.url, Env: []string{"CUTONCE_CLOCK_SEND=2s", "CUTONCE_CLOCK_LEASE=3s"}})
 	type sent struct {
 		what string
 		c    *change
