@@ -123,6 +123,9 @@ func saidBy(e commit.Execution) string {
 
 // Columns writes the three columns of a drift or a look, if the detail holds them.
 func (w Writer) Columns(detail map[string]any) []Column {
+	if evidence, ok := detail["evidence"].(map[string]any); ok && evidence["columns"] == nil {
+		return nil
+	}
 	raw, err := json.Marshal(detail)
 	if err != nil {
 		return nil

@@ -222,11 +222,13 @@ func drifted(c commit.Change) bool {
 // Say renders a stored message, with the hidden characters of outside names made visible.
 func (w Writer) Say(m connector.Message) string { return w.text(m.Key, fault.Args(m.Args)) }
 
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
+
 func (w Writer) text(key string, args fault.Args) string {
 	clean := make(fault.Args, len(args))
 	for name, value := range args {
 		if s, ok := value.(string); ok {
-			value = visible.Text(strings.NewReplacer("\n", " ", "\t", " ").Replace(s))
+			value = visible.Text(oneLine.Replace(s))
 		}
 		clean[name] = value
 	}

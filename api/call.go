@@ -92,17 +92,24 @@ func (c *call) answer(op answer.Op, change commit.Change, replayed bool, err err
 	return c.json(status, body)
 }
 
-// asItStands writes the answer to a call that moved, or refused to move, a change: with the change read anew, if the caller
-// may see it. Reading is apart from moving so that the answer shows what is stored and not what was meant.
-func (c *call) asItStands(op answer.Op, id preview.ID, replayed bool, moved error) error {
-	change, err := c.Changes.Status(c.ctx(), c.who, id, 0, c.detailed)
+// asItStands writes the answer to a call that moved, or refused to move, a change: with the change as the database gave it back, or
+// read anew, if the caller may see it. Either way the answer shows what is stored and not what was meant.
+func (c *call) asItStands(op answer.Op, id preview.ID, p preview.Preview, moved error) error {
+	change, err := c.standing(id, p, moved)
 	switch {
 	case err != nil && moved == nil:
 		return err
 	case err != nil:
 		return moved
 	}
-	return c.answer(op, change, replayed, moved)
+	return c.answer(op, change, false, moved)
+}
+
+func (c *call) standing(id preview.ID, p preview.Preview, moved error) (commit.Change, error) {
+	if change, ok := commit.Unclaimed(p); ok && moved == nil && !c.detailed {
+		return change, nil
+	}
+	return c.Changes.Status(c.ctx(), c.who, id, 0, c.detailed)
 }
 
 // json writes a whole answer at once, so that a body that cannot be written is still a problem.

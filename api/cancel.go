@@ -12,6 +12,6 @@ func (c *call) cancel() error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Previews.Cancel(c.ctx(), c.who, id, body.Text("reason"))
-	return c.asItStands(answer.OpCancel, id, false, err)
+	p, err := c.Previews.Cancel(c.ctx(), c.who, id, body.Text("reason"))
+	return c.asItStands(answer.OpCancel, id, p, err)
 }

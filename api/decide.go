@@ -23,8 +23,8 @@ func (c *call) decide() error {
 	if err != nil {
 		return fmt.Errorf("reading a digest that the schema let pass: %w", err)
 	}
-	_, err = c.Approvals.Decide(c.ctx(), c.who, id, approvals.Decision{
+	p, err := c.Approvals.Decide(c.ctx(), c.who, id, approvals.Decision{
 		Approve: body.Text("decision") == "approve", Reason: body.Text("reason"), Digest: digest,
 	})
-	return c.asItStands(answer.OpDecide, id, false, err)
+	return c.asItStands(answer.OpDecide, id, p, err)
 }

@@ -112,6 +112,9 @@ func (c *call) log(took time.Duration) {
 	if c.code == fault.Internal {
 		level = slog.LevelError
 	}
+	if !c.Log.Enabled(c.ctx(), level) {
+		return
+	}
 	c.Log.LogAttrs(c.ctx(), level, "request",
 		slog.String("request_id", c.requestID), slog.String("method", clip(c.echo.Request().Method)), slog.String("route", c.route),
 		slog.String("tenant", c.who.Tenant), slog.String("actor", c.actorID()), slog.String("preview_id", c.subject),

@@ -28,7 +28,7 @@ func (c *call) prepare() error {
 
 // prepared answers with a preview and its place.
 func (c *call) prepared(made preview.Prepared) error {
-	change, err := c.Changes.Status(c.ctx(), c.who, made.Preview.ID, 0, c.detailed)
+	change, err := c.standing(made.Preview.ID, made.Preview, nil)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,6 @@ func (c *call) requestApproval() error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Approvals.Request(c.ctx(), c.who, id, body.Text("justification"))
-	return c.asItStands(answer.OpApprovalRequest, id, false, err)
+	p, err := c.Approvals.Request(c.ctx(), c.who, id, body.Text("justification"))
+	return c.asItStands(answer.OpApprovalRequest, id, p, err)
 }

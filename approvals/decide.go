@@ -43,9 +43,9 @@ func (s *Service) Decide(ctx context.Context, who actor.Actor, id preview.ID, d 
 		if err != nil {
 			return preview.Preview{}, err
 		}
-		done, err := s.decide(ctx, who, p, now, d)
+		decided, done, err := s.decide(ctx, who, p, now, d)
 		if err != nil || done {
-			return s.after(ctx, who, p, err)
+			return decided, err
 		}
 	}
 	return preview.Preview{}, fault.New(fault.Conflict, nil).WithNext(fault.NextRetryLater)
@@ -58,37 +58,30 @@ func leastFor(d Decision) int {
 	return leastReason
 }
 
-// after reads the preview again, so that the answer shows the vote just recorded.
-func (s *Service) after(ctx context.Context, who actor.Actor, p preview.Preview, err error) (preview.Preview, error) {
-	if err != nil {
-		return p, err
-	}
-	p, _, err = s.Store.Preview(ctx, who.Tenant, p.ID)
-	return p, err
-}
-
-// decide makes one attempt. done is false if another change of the preview came first.
-func (s *Service) decide(ctx context.Context, who actor.Actor, p preview.Preview, now time.Time, d Decision) (done bool, err error) {
+// decide makes one attempt, and returns the preview with the vote. done is false if another change of the preview came first.
+func (s *Service) decide(
+	ctx context.Context, who actor.Actor, p preview.Preview, now time.Time, d Decision,
+) (decided preview.Preview, done bool, err error) {
 	if !preview.MayRead(who, p) {
-		return false, fault.New(fault.NotFound, nil)
+		return p, false, fault.New(fault.NotFound, nil)
 	}
 	if err := whyNot(who, p); err != nil {
-		return false, err
+		return p, false, err
 	}
 	if d.Digest != p.Digest {
-		return false, fault.New(fault.DigestMismatch, nil)
+		return p, false, fault.New(fault.DigestMismatch, nil)
 	}
 	if repeated, err := earlier(who, p, d); repeated || err != nil {
-		return repeated, err
+		return p, repeated, err
 	}
 	if err := stillOpen(p, now, d); err != nil {
-		return false, err
+		return p, false, err
 	}
-	moved, err := s.Store.RecordDecision(ctx, s.record(who, p, d))
+	decided, done, err = s.Store.RecordDecision(ctx, s.record(who, p, d))
 	if err != nil {
-		return false, fmt.Errorf("recording the decision: %w", err)
+		return p, false, fmt.Errorf("recording the decision: %w", err)
 	}
-	return moved, nil
+	return decided, done, nil
 }
 
 // whyNot is nil if this person may decide on p, whatever its state: a human, not involved in asking, with a seat.

@@ -24,8 +24,8 @@ type Store interface {
 	// RequestApproval moves needs_approval to pending. moved is false if it was not in that state, or too late.
 	RequestApproval(ctx context.Context, m preview.Move) (p preview.Preview, moved bool, err error)
 	// RecordDecision stores a vote and the state it leads to, if the preview is still at the revision, digest and states
-	// that the verdict was computed from. moved is false otherwise, and nothing is stored.
-	RecordDecision(ctx context.Context, d RecordedDecision) (moved bool, err error)
+	// that the verdict was computed from, and returns what became of it. moved is false otherwise, and nothing is stored.
+	RecordDecision(ctx context.Context, d RecordedDecision) (p preview.Preview, moved bool, err error)
 	// Queue lists pending changes of a tenant, the first to expire first.
 	Queue(ctx context.Context, tenant string, page Page) ([]preview.Preview, string, time.Time, error)
 }

@@ -15,10 +15,13 @@ import (
 	"github.com/cutonce/cutonce/store"
 )
 
-// bare is the limit: the same five commits and one read as the service makes, by pgx alone, one round trip for each. Its tables
-// are the service's own, with all their indexes, but without triggers, foreign keys and checks. The statements lock first and
-// compare afterwards, and chain their audit events, because a cycle without that is not the same cycle.
-type bare struct{ pool *pgxpool.Pool }
+// bare is the limit: the same five commits and one read as the service makes, by pgx alone, one round trip for each. The statements
+// lock first and compare afterwards, and chain their audit events, because a cycle without that is not the same cycle. Its tables are
+// the service's own with all their indexes and guards; or, stripped, without what only guards: triggers, foreign keys and checks.
+type bare struct {
+	pool     *pgxpool.Pool
+	stripped bool
+}
 
 // sqlStrip takes from the service's schema what only guards it.
 const sqlStrip = `
@@ -38,7 +41,7 @@ begin
   end loop;
 end $$`
 
-func newBare(ctx context.Context, url string) (*bare, error) {
+func newBare(ctx context.Context, url string, stripped bool) (*bare, error) {
 	if err := store.Migrate(ctx, url); err != nil {
 		return nil, err
 	}
@@ -51,10 +54,12 @@ func newBare(ctx context.Context, url string) (*bare, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := pool.Exec(ctx, sqlStrip); err != nil {
-		return nil, fmt.Errorf("stripping the schema: %w", err)
+	if stripped {
+		if _, err := pool.Exec(ctx, sqlStrip); err != nil {
+			return nil, fmt.Errorf("stripping the schema: %w", err)
+		}
 	}
-	return &bare{pool: pool}, nil
+	return &bare{pool: pool, stripped: stripped}, nil
 }
 
 const sqlBarePrepare = `
@@ -75,7 +80,7 @@ select exists (select from i)`
 func bareMove(kind, from, set, beside string) string {
 	return `
 with l as materialized (
-  select id, state, deadline, digest from previews where id = $1 and tenant_id = 'bench' for update
+  select id, state, deadline, digest from previews where id = $1 and tenant_id is not distinct from 'bench' for update
 ), ok as (
   select id, clock_timestamp() as now from l where state = '` + from + `' and deadline > clock_timestamp()
 ), u as (
@@ -108,7 +113,7 @@ var (
 
 	sqlBareRecord = `
 with l as materialized (
-  select id from previews where id = $1 and tenant_id = 'bench' for update
+  select id from previews where id = $1 and tenant_id is not distinct from 'bench' for update
 ), e as (
   update executions e set state = 'applied', finished_at = clock_timestamp(), evidence = 'receipt', detail = $4
   from l where e.preview_id = l.id and e.item = 0 and e.current_attempt = $3::uuid and e.state in ('applying', 'unknown')
@@ -128,7 +133,7 @@ select exists (select from u)`
 
 const sqlBareStatus = `
 select p.document, p.digest, p.deadline, e.state from previews p left join executions e on e.preview_id = p.id
-where p.id = $1 and p.tenant_id = 'bench'`
+where p.id = $1 and p.tenant_id is not distinct from 'bench'`
 
 // The sizes are those of the service's rows.
 var (
@@ -140,7 +145,12 @@ var (
 )
 
 // name names the row of the table.
-func (b *bare) name() string { return "bare" }
+func (b *bare) name() string {
+	if b.stripped {
+		return "stripped"
+	}
+	return "bare"
+}
 
 // client makes a client's cycle: prepare, request, decide, claim, record, read.
 func (b *bare) client(_ context.Context, n int) (func(context.Context) error, error) {

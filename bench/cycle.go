@@ -11,8 +11,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// service is the human-approved cycle of the real service: the agent prepares and asks for approval, a person approves the digest
-// that was shown, the agent applies and reads the status. Over the JSON API alone, or with the agent's three calls over MCP.
+// service is the human-approved cycle of the real service: the agent prepares and asks for approval, a person reads the status in
+// detail and approves the digest that was shown, the agent applies and is told that it is applied. Over the JSON API alone, or with
+// the agent's three calls over MCP.
 type service struct {
 	*stage
 	overMCP bool
@@ -28,8 +29,8 @@ func (s *service) name() string {
 
 // agent is one client's agent, whichever door it uses.
 type agent interface {
-	// prepare returns the preview's ID and the digest of what was shown.
-	prepare(ctx context.Context, campaign string, budget int) (id, digest string, err error)
+	// prepare returns the preview's ID.
+	prepare(ctx context.Context, campaign string, budget int) (id string, err error)
 	request(ctx context.Context, id string) error
 	// apply returns the status that the change ended with.
 	apply(ctx context.Context, id string) (string, error)
@@ -40,28 +41,34 @@ func (s *service) client(ctx context.Context, n int) (func(context.Context) erro
 	if err != nil {
 		return nil, err
 	}
-	reader, err := dial(s.url)
-	if err != nil {
-		return nil, err
-	}
-	var a agent = apiAgent{wire: reader, token: s.tokens["agent"]}
+	var a agent
 	budget := 20_000
 	if s.overMCP {
 		budget = 200_000
 		if a, err = newMCPAgent(ctx, s.url, s.tokens["agent"]); err != nil {
 			return nil, err
 		}
+	} else {
+		own, err := dial(s.url)
+		if err != nil {
+			return nil, err
+		}
+		a = apiAgent{wire: own, token: s.tokens["agent"]}
 	}
 	return func(ctx context.Context) error {
 		budget++
-		id, digest, err := a.prepare(ctx, campaignID(n), budget)
+		id, err := a.prepare(ctx, campaignID(n), budget)
 		if err != nil {
 			return err
 		}
 		if err := a.request(ctx, id); err != nil {
 			return err
 		}
-		decision := []byte(`{"decision":"approve","digest":"` + digest + `"}`)
+		seen, err := person.call("GET", "/v1/previews/"+id+"?response_format=detailed", s.tokens["kim"], nil, http.StatusOK)
+		if err != nil {
+			return err
+		}
+		decision := []byte(`{"decision":"approve","digest":"` + member(seen, "digest") + `"}`)
 		if _, err := person.call("POST", "/v1/previews/"+id+"/decisions", s.tokens["kim"], decision, http.StatusOK); err != nil {
 			return err
 		}
@@ -69,13 +76,9 @@ func (s *service) client(ctx context.Context, n int) (func(context.Context) erro
 		status, err := a.apply(ctx, id)
 		s.applies.add(time.Since(began))
 		if err != nil || status != "applied" {
-			return errors.Join(fmt.Errorf("the apply ended %q", status), err)
+			return errors.Join(fmt.Errorf("the cycle ended %q", status), err)
 		}
-		seen, err := reader.call("GET", "/v1/previews/"+id, s.tokens["agent"], nil, http.StatusOK)
-		if got := member(seen, "status"); err == nil && got != "applied" {
-			err = fmt.Errorf("the cycle ended %q", got)
-		}
-		return err
+		return nil
 	}, nil
 }
 
@@ -95,10 +98,10 @@ type apiAgent struct {
 	token string
 }
 
-func (a apiAgent) prepare(_ context.Context, campaign string, budget int) (id, digest string, err error) {
+func (a apiAgent) prepare(_ context.Context, campaign string, budget int) (string, error) {
 	body := `{"campaign_id":"` + campaign + `","new_daily_budget_jpy":` + strconv.Itoa(budget) + `,"reason":"the weekend"}`
-	shown, err := a.call("POST", "/v1/actions/budget_change/previews?response_format=detailed", a.token, []byte(body), http.StatusCreated)
-	return member(shown, "preview_id"), member(shown, "digest"), err
+	shown, err := a.call("POST", "/v1/actions/budget_change/previews", a.token, []byte(body), http.StatusCreated)
+	return member(shown, "preview_id"), err
 }
 
 func (a apiAgent) request(_ context.Context, id string) error {
@@ -149,17 +152,12 @@ func (a mcpAgent) call(ctx context.Context, tool string, arguments map[string]an
 	return said, nil
 }
 
-func (a mcpAgent) prepare(ctx context.Context, campaign string, budget int) (id, digest string, err error) {
+func (a mcpAgent) prepare(ctx context.Context, campaign string, budget int) (string, error) {
 	said, err := a.call(ctx, "budget_change_preview", map[string]any{
-		"campaign_id": campaign, "new_daily_budget_jpy": budget, "reason": "the weekend", "response_format": "detailed",
+		"campaign_id": campaign, "new_daily_budget_jpy": budget, "reason": "the weekend",
 	})
-	if err != nil {
-		return "", "", err
-	}
-	change, _ := said["change"].(map[string]any)
-	id, _ = said["preview_id"].(string)
-	digest, _ = change["digest"].(string)
-	return id, digest, nil
+	id, _ := said["preview_id"].(string)
+	return id, err
 }
 
 func (a mcpAgent) request(ctx context.Context, id string) error {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/signal"
@@ -38,6 +39,7 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "../bin/cutonce", "the program that is measured")
 	flag.StringVar(&o.only, "only", "", "contenders to measure, separated by commas; all by default")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds, whose medians are printed; every other one measures 8 clients alone")
+	flag.BoolVar(&o.statements, "statements", false, "print which statements Postgres spends its time on (needs pg_stat_statements, and slows it down)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -56,6 +58,7 @@ func exit(err error) {
 type options struct {
 	binary, only string
 	rounds       int
+	statements   bool
 	length       time.Duration
 	clients      []int
 }
@@ -90,10 +93,12 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := pglocal.Open(ctx, pglocal.Config{
-		// Checkpoints would hit whoever is being measured: none falls into a run of this length. Everything else is the default.
-		Name: "bench-" + strconv.Itoa(os.Getpid()), Settings: map[string]string{"checkpoint_timeout": "30min", "max_wal_size": "8GB"},
-	})
+	// Checkpoints would hit whoever is being measured: none falls into a run of this length. Everything else is the default.
+	settings := map[string]string{"checkpoint_timeout": "30min", "max_wal_size": "8GB"}
+	if o.statements {
+		maps.Copy(settings, preload)
+	}
+	cluster, err := pglocal.Open(ctx, pglocal.Config{Name: "bench-" + strconv.Itoa(os.Getpid()), Settings: settings})
 	if err != nil {
 		return err
 	}
@@ -105,7 +110,7 @@ func run(ctx context.Context, o options) error {
 }
 
 func measureAll(ctx context.Context, o options, dir, binary, address string) error {
-	databases, err := makeDatabases(ctx, address, "cutonce", "bare", "ctrlrun", "dbos")
+	databases, err := makeDatabases(ctx, address, "cutonce", "bare", "stripped", "ctrlrun", "dbos")
 	if err != nil {
 		return err
 	}
@@ -119,14 +124,15 @@ func measureAll(ctx context.Context, o options, dir, binary, address string) err
 		return err
 	}
 	defer m.admin.Close(context.WithoutCancel(ctx))
-	b, err1 := newBare(ctx, databases["bare"])
-	c, err2 := newCtrlrun(ctx, databases["ctrlrun"])
-	d, err3 := newDurable(ctx, databases["dbos"], s.target)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	b, err1 := newBare(ctx, databases["bare"], false)
+	n, err2 := newBare(ctx, databases["stripped"], true)
+	c, err3 := newCtrlrun(ctx, databases["ctrlrun"])
+	d, err4 := newDurable(ctx, databases["dbos"], s.target)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
 	crews := []*crew{
-		{contender: b}, {contender: &service{stage: s, applies: &samples{}}}, {contender: &service{stage: s, overMCP: true, applies: &samples{}}},
+		{contender: b}, {contender: n}, {contender: &service{stage: s, applies: &samples{}}}, {contender: &service{stage: s, overMCP: true, applies: &samples{}}},
 		{contender: d}, {contender: c},
 	}
 	defer func() {
@@ -142,6 +148,9 @@ func measureAll(ctx context.Context, o options, dir, binary, address string) err
 		return err
 	}
 	t.print()
+	if o.statements {
+		return printStatements(ctx, databases["cutonce"])
+	}
 	return nil
 }
 

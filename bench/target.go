@@ -69,6 +69,15 @@ func (c *campaign) shown() shown {
 	}
 }
 
+type page struct {
+	Campaigns []shown `json:"campaigns"`
+	Total     int     `json:"total"`
+}
+
+type permitted struct {
+	Allowed bool `json:"allowed"`
+}
+
 // platform is the target's whole state.
 type platform struct {
 	token     string
@@ -154,7 +163,7 @@ func (p *platform) list(w http.ResponseWriter, r *http.Request) {
 		all = append(all, c.shown())
 	}
 	p.mu.Unlock()
-	respond(w, http.StatusOK, map[string]any{"campaigns": all, "total": len(all)})
+	respond(w, http.StatusOK, page{Campaigns: all, Total: len(all)})
 }
 
 func (p *platform) permission(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +171,7 @@ func (p *platform) permission(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	allowed := r.URL.Query().Get("user") == humanUser
-	respond(w, http.StatusOK, map[string]any{"allowed": allowed})
+	respond(w, http.StatusOK, permitted{allowed})
 }
 
 // change is the only call with an effect.

@@ -166,6 +166,13 @@ type Result struct {
 	HandOver bool
 }
 
+// Recorded is what stands in the transaction that recorded a result: all of a change that a send can move.
+type Recorded struct {
+	State      preview.State
+	Executions []Execution
+	Now        time.Time
+}
+
 // The store's answers to a claim that are not a claim. They are not faults: the service decides what each means.
 var (
 	// ErrNotClaimed: the preview was not approved, or its clock had ended, or its digest differs. Read the status.
@@ -193,7 +200,8 @@ type Store interface {
 	// RecordResult writes an attempt's result and what follows from it, with its audit event. It is idempotent. Proof of the
 	// effect always counts, even late; proof that nothing left counts unless a replay may have caused the effect since; everything
 	// else counts only for the attempt that is still current.
-	RecordResult(ctx context.Context, r Result) error
+	// What stands then is returned with it.
+	RecordResult(ctx context.Context, r Result) (Recorded, error)
 	// SendBack returns an approved preview to needs_approval because the rules became stricter.
 	SendBack(ctx context.Context, tenant string, id preview.ID, ruling preview.Ruling, liveFor time.Duration) (moved bool, err error)
 	// HolderOf names the change of this tenant that holds a target, nil if there is none, and says whether its outcome is

@@ -22,20 +22,20 @@ import (
 func (s *Service) sendAndWait(
 	ctx context.Context, c Change, cl Claim, action connector.Registered, wait time.Duration,
 ) (Change, error) {
-	done := make(chan Result, 1)
+	done := make(chan sent, 1)
 	s.running.Go(func() {
 		defer s.contain(cl.Key)
 		done <- s.send(s.base, c, cl, action)
 	})
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	var r Result
+	var r sent
 	select {
 	case r = <-done:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	fresh, _, err := s.Store.Load(context.WithoutCancel(ctx), cl.Tenant, cl.ID, false)
+	fresh, err := s.after(context.WithoutCancel(ctx), c, r)
 	if err != nil {
 		// The claim is ours and something may have left: "approved", as it was read before, would be a lie.
 		c.Status = StatusApplying
@@ -46,6 +46,23 @@ func (s *Service) sendAndWait(
 		return fresh, r.neverLeft(cl.Clocks)
 	}
 	return fresh, nil
+}
+
+// sent is what a send proved, and what stood when that was recorded; nothing if it was not.
+type sent struct {
+	Result
+	stands *Recorded
+}
+
+// after is the change after a send: as its record gave it back, or read anew where there was none to wait for.
+func (s *Service) after(ctx context.Context, c Change, r sent) (Change, error) {
+	if r.stands == nil {
+		fresh, _, err := s.Store.Load(ctx, c.Preview.Tenant, c.Preview.ID, false)
+		return fresh, err
+	}
+	c.Preview.State, c.Executions, c.Now = r.stands.State, r.stands.Executions, r.stands.Now
+	c.Status = StatusOf(c.Preview, c.Executions, c.Now)
+	return c, nil
 }
 
 // contain keeps a defect of ours in a send or a probe from ending the process, and every other send with it. The execution of
@@ -78,11 +95,11 @@ const (
 )
 
 // send is one claimed attempt from the drift check to the record. It returns what the attempt proved.
-func (s *Service) send(ctx context.Context, c Change, cl Claim, action connector.Registered) Result {
+func (s *Service) send(ctx context.Context, c Change, cl Claim, action connector.Registered) sent {
 	r := s.attempt(ctx, c, cl, action)
-	s.record(ctx, r)
+	stands := s.record(ctx, r)
 	s.observe(c, r.Class)
-	return r
+	return sent{r, stands}
 }
 
 func (s *Service) observe(c Change, class connector.Class) {
@@ -192,18 +209,18 @@ func IdempotencyKey(secret []byte, tenant string, id preview.ID, item int) strin
 }
 
 // record writes a result, whatever became of the caller. It gives up only when the drain does: the reconciler then settles
-// the outcome from what the target remembers.
-func (s *Service) record(ctx context.Context, r Result) {
+// the outcome from what the target remembers, and nil is returned.
+func (s *Service) record(ctx context.Context, r Result) *Recorded {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		err := s.Store.RecordResult(context.WithoutCancel(ctx), r)
+		stands, err := s.Store.RecordResult(context.WithoutCancel(ctx), r)
 		if err == nil {
-			return
+			return &stands
 		}
 		s.Log.Warn("recording an outcome failed; trying again", "preview_id", r.ID.String(), "error", err)
 		if ctx.Err() != nil {
 			s.Log.Error("an outcome was not recorded; it reads as unknown until it is looked up", "preview_id", r.ID.String(),
 				"class", string(r.Class))
-			return
+			return nil
 		}
 		wait(ctx, pause)
 	}

@@ -27,6 +27,15 @@ func (s *Service) Status(ctx context.Context, who actor.Actor, id preview.ID, wa
 	return s.until(ctx, c, wait, detail, func(now Change) bool { return now.Status != c.Status })
 }
 
+// Unclaimed is a change that was just read or written and that nobody has claimed, as Status would answer without asking the database
+// again. ok is false where there are executions to be read.
+func Unclaimed(p preview.Preview) (c Change, ok bool) {
+	if p.SeenAt.IsZero() || p.State == preview.Claimed {
+		return Change{}, false
+	}
+	return Change{Preview: p, Status: StatusOf(p, nil, p.SeenAt), Now: p.SeenAt}, true
+}
+
 func (s *Service) visible(ctx context.Context, who actor.Actor, id preview.ID, detail bool) (Change, error) {
 	c, _, err := s.Store.Load(ctx, who.Tenant, id, detail)
 	if err != nil {

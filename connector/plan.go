@@ -23,10 +23,12 @@ func (t Target) Key() string {
 		if i > 0 {
 			b.WriteByte('|')
 		}
-		b.WriteString(strings.NewReplacer(`\`, `\\`, `|`, `\|`).Replace(part))
+		_, _ = keyEscaper.WriteString(&b, part) // a strings.Builder never fails
 	}
 	return b.String()
 }
+
+var keyEscaper = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
 
 // Plan is the exact change: what will be sent, and what the target looked like when it was made. It is stored as canonical
 // JSON under the digest that people approve.

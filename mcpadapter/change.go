@@ -26,7 +26,7 @@ func (h *Handler) prepare(action string) func(context.Context, call) reply {
 		if err != nil {
 			return failed(c.write, err)
 		}
-		return h.standing(ctx, c, answer.OpPrepare, p.Preview.ID, p.Replayed, nil)
+		return h.standing(ctx, c, answer.OpPrepare, p.Preview, p.Replayed, nil)
 	}
 }
 
@@ -89,11 +89,15 @@ func (h *Handler) after(ctx context.Context, c call, op answer.Op, p preview.Pre
 	if p.Action == "" {
 		return failed(c.write, refusal)
 	}
-	return h.standing(ctx, c, op, p.ID, false, refusal)
+	return h.standing(ctx, c, op, p, false, refusal)
 }
 
-func (h *Handler) standing(ctx context.Context, c call, op answer.Op, id preview.ID, replayed bool, refusal error) reply {
-	change, err := h.deps.Commits.Status(ctx, c.who, id, 0, c.write.Detailed)
+// standing answers with the change as the database gave it back where that is all there is to say, or as it is read anew.
+func (h *Handler) standing(ctx context.Context, c call, op answer.Op, p preview.Preview, replayed bool, refusal error) reply {
+	if change, ok := commit.Unclaimed(p); ok && refusal == nil && !c.write.Detailed {
+		return said(c.write.Of(op, change, replayed, nil), nil)
+	}
+	change, err := h.deps.Commits.Status(ctx, c.who, p.ID, 0, c.write.Detailed)
 	if refusal == nil {
 		refusal = err
 	}

@@ -187,8 +187,8 @@ end $$;
 -- +goose StatementBegin
 create or replace function guard_claim() returns trigger language plpgsql as $$
 begin
-  if not adopted(new.id) and (old.state <> 'approved' or not exists (
-    select from executions e where e.preview_id = new.id and e.state = 'applying')) then
+  if (old.state <> 'approved' or not exists (
+    select from executions e where e.preview_id = new.id and e.state = 'applying')) and not adopted(new.id) then
     raise exception 'a claimed preview was approved and has an execution' using errcode = 'CU004';
   end if;
   return null;

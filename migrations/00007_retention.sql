@@ -104,9 +104,13 @@ create trigger no_delete before delete on attempts for each row execute function
 -- Neither the ID nor the key of what was retired is ever used again.
 -- +goose StatementBegin
 create function guard_retired_names() returns trigger language plpgsql as $$
+declare retired boolean := exists (select from tombstones t where t.preview_id = new.id);
 begin
-  if exists (select from tombstones t where t.preview_id = new.id) or new.idempotency_key is not null and exists (
-      select from tombstones t where t.key_hash = key_hash(new.tenant_id, new.requester_id, new.action, new.idempotency_key)) then
+  if not retired and new.idempotency_key is not null then
+    retired := exists (
+      select from tombstones t where t.key_hash = key_hash(new.tenant_id, new.requester_id, new.action, new.idempotency_key));
+  end if;
+  if retired then
     raise exception 'the ID or the idempotency key belongs to a change whose record was retired' using errcode = 'CU011';
   end if;
   return new;

@@ -53,18 +53,20 @@ func (s *Service) Prepare(ctx context.Context, who actor.Actor, r Request) (Prep
 	if err != nil {
 		return Prepared{}, err
 	}
-	byKey, byInput, err := s.Store.FindReplay(ctx, q)
-	if err != nil {
-		return Prepared{}, fmt.Errorf("looking for an earlier preview: %w", err)
+	if q.Key != "" {
+		earlier, err := s.Store.FindReplay(ctx, q)
+		if err != nil {
+			return Prepared{}, fmt.Errorf("looking for an earlier preview: %w", err)
+		}
+		if earlier != nil {
+			return replayed(*earlier, q)
+		}
 	}
-	if byKey != nil {
-		return replayed(*byKey, q)
-	}
-	return s.prepareNew(ctx, who, r, action, input, q, byInput)
+	return s.prepareNew(ctx, who, r, action, input, q)
 }
 
 func (s *Service) prepareNew(
-	ctx context.Context, who actor.Actor, r Request, action connector.Registered, input connector.Input, q ReplayQuery, open *Preview,
+	ctx context.Context, who actor.Actor, r Request, action connector.Registered, input connector.Input, q ReplayQuery,
 ) (Prepared, error) {
 	content, err := s.plan(ctx, who, action, input)
 	if err != nil {
@@ -72,9 +74,6 @@ func (s *Service) prepareNew(
 	}
 	if r.Reverts != nil {
 		content.Reverts = r.Reverts.String()
-	}
-	if open != nil && r.Key == "" && unmoved(*open, content) {
-		return Prepared{Preview: *open, Replayed: true}, nil
 	}
 	n, err := s.compose(ctx, who, action, content, q)
 	if err != nil {
@@ -91,11 +90,6 @@ func (s *Service) prepareNew(
 		return replayed(p, q)
 	}
 	return Prepared{Preview: p}, nil
-}
-
-// unmoved reports whether an open preview still shows the target as it is, and undoes what this one would.
-func unmoved(open Preview, now Content) bool {
-	return open.Reverts == now.Reverts && open.Plan.Version == now.Plan.Version && open.Plan.Target.Key() == now.Plan.Target.Key()
 }
 
 // replayed answers a repeated call. The same key with another input is refused before anything else is said.

@@ -83,6 +83,8 @@ type Preview struct {
 	EndedBy   string
 	EndReason string
 	Votes     []Vote
+	// SeenAt is the database's time when this was read or written, zero where nobody asked for it. It is not stored.
+	SeenAt time.Time
 }
 
 // Content is what the document holds.

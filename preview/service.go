@@ -18,11 +18,11 @@ import (
 
 // Store keeps previews. Each method is one transaction.
 type Store interface {
-	// FindReplay returns the preview stored under the caller's key, and the newest open preview of the same caller and
-	// input. Either may be nil.
-	FindReplay(ctx context.Context, q ReplayQuery) (byKey, byInput *Preview, err error)
-	// Create stores a new preview with its first audit event. created is false when another call stored the same key, or
-	// the same input with the same digest, first: that preview is returned instead. ErrKeyRetired is its one expected error.
+	// FindReplay returns the preview stored under the caller's key, nil if there is none.
+	FindReplay(ctx context.Context, q ReplayQuery) (*Preview, error)
+	// Create stores a new preview with its first audit event. created is false when another call stored the same key first, or,
+	// without a key, while the caller's newest preview of the same input is open and shows the target as it still is: that preview
+	// is returned instead. ErrKeyRetired is its one expected error.
 	Create(ctx context.Context, n New) (p Preview, created bool, err error)
 	// Preview reads one preview and the database's time. It returns the fault not_found for an unknown ID.
 	Preview(ctx context.Context, tenant string, id ID) (Preview, time.Time, error)

@@ -20,6 +20,7 @@ type bounded struct{ *pgxpool.Pool }
 
 // QueryRow is pgxpool's, within the bound, which ends with Scan.
 func (b bounded) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	sql, args = positional(ctx, sql, args)
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	return boundedRow{row: b.Pool.QueryRow(ctx, sql, args...), cancel: cancel}
 }

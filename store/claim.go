@@ -23,7 +23,7 @@ select set_config('synchronous_commit', 'on', true), pg_advisory_xact_lock_share
 const sqlClaim = `
 with c as (` + sqlEpochs + `
 ), l as materialized (
-  select id, tenant_id, target_key, state, deadline, digest from previews where id = @id and tenant_id = @tenant for update
+  select id, tenant_id, target_key, state, deadline, digest from previews where id = @id and tenant_id is not distinct from @tenant for update
 ), ok as (
   select l.*, clock_timestamp() as now from l, c
   where l.state = 'approved' and l.deadline > clock_timestamp() and l.digest = @digest
@@ -32,19 +32,19 @@ with c as (` + sqlEpochs + `
 ), u as (
   update previews p set state = 'claimed', audit_seq = p.audit_seq + 1,
     audit_head = event_hash(p.audit_head, p.id, p.audit_seq + 1, 'claimed', @actor, p.tenant_id, ok.now, @body)
-  from ok where p.id = ok.id
+  from ok where p.id = @id
   returning p.id, p.tenant_id, p.target_key, p.audit_seq, p.audit_head, ok.now
 ), again as (
   update executions e set state = 'applying', current_attempt = @attempt, claimed_by = @actor,
     lease_until = u.now + @lease_for::interval, settle_at = u.now + @lease_for::interval + @send_for::interval + @settle_for::interval
-  from u where e.preview_id = u.id and e.item = @item and e.state = 'not_sent'
+  from u where e.preview_id = @id and e.item = @item and e.state = 'not_sent'
   returning e.preview_id
 ), e as (
   insert into executions (preview_id, item, tenant_id, target_key, state, current_attempt, claimed_by, started_at, lease_until,
     settle_at, version_before, resolvers)
   select id, @item, tenant_id, target_key, 'applying', @attempt, @actor, now, now + @lease_for::interval,
     now + @lease_for::interval + @send_for::interval + @settle_for::interval, @version, @resolvers
-  from u where not exists (select from executions x where x.preview_id = u.id and x.item = @item)
+  from u where not exists (select from executions x where x.preview_id = @id and x.item = @item)
 ), a as (
   insert into attempts (id, preview_id, item, tenant_id, kind, started_at)
   select @attempt, id, @item, tenant_id, 'send', now from u
@@ -120,6 +120,9 @@ func (s *Store) pipeline(ctx context.Context, pool bounded, queue func(*pgx.Batc
 	delete(conn.Conn().PgConn().CustomData(), warned)
 	var batch pgx.Batch
 	queue(&batch)
+	for _, q := range batch.QueuedQueries {
+		q.SQL, q.Arguments = positional(ctx, q.SQL, q.Arguments)
+	}
 	results := conn.SendBatch(ctx, &batch)
 	readErr := read(results)
 	if err := errors.Join(readErr, results.Close()); err != nil {
@@ -160,11 +163,22 @@ func trusted(conn *pgxpool.Conn) error {
 // patience is how long a free connection of the reserve is waited for.
 const patience = time.Second
 
+// lull is how long an idle connection of the main pool is reached for while the reserve is busy.
+const lull = 20 * time.Millisecond
+
 // acquire takes a connection, and one of the main pool where the reserve has none: a connection that was given up can count
 // as taken for a while longer, and two of those must not keep outcomes from being recorded.
 func (s *Store) acquire(ctx context.Context, pool bounded) (*pgxpool.Conn, error) {
 	if pool != s.reserve {
 		return pool.Acquire(ctx)
+	}
+	if s.reserve.Stat().AcquiredConns() >= reserved && s.pool.Stat().IdleConns() > 0 {
+		// Nobody else needs that one just now. Should somebody have been faster, the reserve is as good.
+		now, cancel := context.WithTimeout(ctx, lull)
+		defer cancel()
+		if conn, err := s.pool.Acquire(now); err == nil {
+			return conn, nil
+		}
 	}
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -177,12 +191,12 @@ func (s *Store) acquire(ctx context.Context, pool bounded) (*pgxpool.Conn, error
 // sqlLockPreview is a statement of its own where the next one must see what the holder of the row before it has written:
 // within one statement, rows that the holder inserted stay invisible after the wait.
 const sqlLockPreview = `
-select set_config('synchronous_commit', 'on', true) from previews where id = @id and tenant_id = @tenant for update`
+select set_config('synchronous_commit', 'on', true) from previews where id = @id and tenant_id is not distinct from @tenant for update`
 
 const sqlConfirm = `
 with ok as materialized (
   select preview_id, item, clock_timestamp() as now from executions
-  where preview_id = @id and item = @item and tenant_id = @tenant and current_attempt = @attempt and state = 'applying'
+  where preview_id = @id and item = @item and tenant_id is not distinct from @tenant and current_attempt = @attempt and state = 'applying'
 ), u as (
   update executions e set claimed_by = e.claimed_by from ok
   where e.preview_id = ok.preview_id and e.item = ok.item and e.lease_until > ok.now
@@ -220,7 +234,7 @@ select e.current_attempt = @attempt and e.state in ('applying', 'unknown'),
   case when e.state = 'applying' then e.lease_until else coalesce(e.probe_until, e.lease_until) end - clock_timestamp(),
   exists (select from executions r where r.target_key = e.target_key and r.state = 'applied' and r.preview_id <> e.preview_id
     and r.version_before = @version and @version <> '' and r.finished_at > (select clock_timestamp()) - @settle_for::interval)
-from executions e where e.preview_id = @id and e.item = @item and e.tenant_id = @tenant`
+from executions e where e.preview_id = @id and e.item = @item and e.tenant_id is not distinct from @tenant`
 
 // CheckLease is the sender's last look before the write. It has the reserved connections, because the time to send counts from
 // the question: behind a crowd of readers it would be over before the answer.

@@ -212,7 +212,7 @@ func TestADeadDatabaseIsAnErrorOnEveryPath(t *testing.T) {
 	ctx, bot := t.Context(), agent("bot")
 	key := claim.Key
 	for name, call := range map[string]func() error{
-		"store.FindReplay": func() error { _, _, err := r.store.FindReplay(ctx, preview.ReplayQuery{Tenant: "acme"}); return err },
+		"store.FindReplay": func() error { _, err := r.store.FindReplay(ctx, preview.ReplayQuery{Tenant: "acme"}); return err },
 		"store.Create":     func() error { _, _, err := r.store.Create(ctx, preview.New{Preview: p}); return err },
 		"store.Preview":    func() error { _, _, err := r.store.Preview(ctx, "acme", p.ID); return err },
 		"store.Cancel": func() error {
@@ -223,19 +223,25 @@ func TestADeadDatabaseIsAnErrorOnEveryPath(t *testing.T) {
 			_, _, err := r.store.RequestApproval(ctx, preview.Move{Tenant: "acme", ID: p.ID, By: bot})
 			return err
 		},
-		"store.RecordDecision": func() error { _, err := r.store.RecordDecision(ctx, approvals.RecordedDecision{ID: p.ID}); return err },
+		"store.RecordDecision": func() error {
+			_, _, err := r.store.RecordDecision(ctx, approvals.RecordedDecision{ID: p.ID})
+			return err
+		},
 		"store.Queue":          func() error { _, _, _, err := r.store.Queue(ctx, "acme", approvals.Page{}); return err },
 		"store.Load":           func() error { _, _, err := r.store.Load(ctx, "acme", p.ID, false); return err },
 		"store.Load in detail": func() error { _, _, err := r.store.Load(ctx, "acme", p.ID, true); return err },
 		"store.ClaimApproved":  func() error { return r.store.ClaimApproved(ctx, claim) },
 		"store.ConfirmClaim":   func() error { return r.store.ConfirmClaim(ctx, key, claim.Attempt) },
 		"store.CheckLease":     func() error { _, err := r.store.CheckLease(ctx, key, claim.Attempt, "", 0); return err },
-		"store.RecordResult":   func() error { return r.store.RecordResult(ctx, commit.Result{Key: key, Kind: commit.Send}) },
-		"store.SendBack":       func() error { _, err := r.store.SendBack(ctx, "acme", p.ID, people(), 0); return err },
-		"store.HolderOf":       func() error { _, _, err := r.store.HolderOf(ctx, "acme", "x"); return err },
-		"store.MarkLapsed":     func() error { _, err := r.store.MarkLapsed(ctx, 1); return err },
-		"store.NextProbes":     func() error { _, err := r.store.NextProbes(ctx, 1); return err },
-		"store.BeginProbe":     func() error { _, err := r.store.BeginProbe(ctx, key, uuid.New(), commit.Lookup, 0, 0); return err },
+		"store.RecordResult": func() error {
+			_, err := r.store.RecordResult(ctx, commit.Result{Key: key, Kind: commit.Send})
+			return err
+		},
+		"store.SendBack":   func() error { _, err := r.store.SendBack(ctx, "acme", p.ID, people(), 0); return err },
+		"store.HolderOf":   func() error { _, _, err := r.store.HolderOf(ctx, "acme", "x"); return err },
+		"store.MarkLapsed": func() error { _, err := r.store.MarkLapsed(ctx, 1); return err },
+		"store.NextProbes": func() error { _, err := r.store.NextProbes(ctx, 1); return err },
+		"store.BeginProbe": func() error { _, err := r.store.BeginProbe(ctx, key, uuid.New(), commit.Lookup, 0, 0); return err },
 		"store.Resolve": func() error {
 			_, err := r.store.Resolve(ctx, commit.Resolution{Key: key, By: operator("ito")})
 			return err

@@ -15,14 +15,18 @@ import (
 // body writes an audit event's body as canonical JSON: the stored bytes are what the chain hashes. Bodies are our own maps of
 // strings and integers; one that cannot be written is a defect, and says so in the chain rather than losing the change.
 func body(fields map[string]any) []byte {
+	raw, err := canon.Marshal(fields)
+	if err == nil {
+		return raw
+	}
+	// A target's evidence may hold values of other types, which speak for themselves.
 	value, err := canon.FromStruct(fields)
 	if err == nil {
-		var raw []byte
 		if raw, err = canon.Marshal(value); err == nil {
 			return raw
 		}
 	}
-	raw, _ := canon.Marshal(map[string]any{"unwritable": err.Error()})
+	raw, _ = canon.Marshal(map[string]any{"unwritable": err.Error()})
 	return raw
 }
 

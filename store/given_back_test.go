@@ -22,9 +22,10 @@ func TestAClaimThatWaitedWhileOneWasGivenBack(t *testing.T) {
 	release := r.hold(p.ID)
 	recorded, claimed := make(chan error, 1), make(chan error, 1)
 	go func() {
-		recorded <- r.store.RecordResult(context.Background(), commit.Result{
+		_, err := r.store.RecordResult(context.Background(), commit.Result{
 			Key: first.Key, Attempt: first.Attempt, Kind: commit.Send, Class: connector.ClassNotSent,
 		})
+		recorded <- err
 	}()
 	r.awaitBlocked(1)
 	go func() { claimed <- r.store.ClaimApproved(context.Background(), second) }()

@@ -14,18 +14,24 @@ import (
 	"github.com/cutonce/cutonce/preview"
 )
 
+// record records a result and leaves aside what stands then.
+func (r *rig) record(res commit.Result) error {
+	_, err := r.store.RecordResult(context.Background(), res)
+	return err
+}
+
 // lateMove is one of those who may settle an outcome whose lease has ended.
 type lateMove func(*rig, commit.Claim) error
 
 var lateMoves = map[string]lateMove{
 	"receipt": func(r *rig, c commit.Claim) error {
-		return r.store.RecordResult(context.Background(), sendResult(c, connector.ClassApplied))
+		return r.record(sendResult(c, connector.ClassApplied))
 	},
 	"refusal": func(r *rig, c commit.Claim) error {
-		return r.store.RecordResult(context.Background(), sendResult(c, connector.ClassRefused))
+		return r.record(sendResult(c, connector.ClassRefused))
 	},
 	"never left": func(r *rig, c commit.Claim) error {
-		return r.store.RecordResult(context.Background(), sendResult(c, connector.ClassNotSent))
+		return r.record(sendResult(c, connector.ClassNotSent))
 	},
 	"lapse": func(r *rig, _ commit.Claim) error {
 		_, err := r.store.MarkLapsed(context.Background(), 10)
@@ -44,7 +50,7 @@ var lateMoves = map[string]lateMove{
 		if err := errors.Join(lapsed, begun); err != nil || !ok {
 			return err
 		}
-		return r.store.RecordResult(context.Background(), commit.Result{
+		return r.record(commit.Result{
 			Key: c.Key, Attempt: attempt, Kind: commit.Lookup, Found: connector.EffectAbsent})
 	},
 }

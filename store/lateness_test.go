@@ -261,14 +261,14 @@ func TestRecordingTwiceIsOneEvent(t *testing.T) {
 	}
 	refused := commit.Result{Key: claim.Key, Attempt: claim.Attempt, Kind: commit.Send, Class: connector.ClassRefused, Answered: true, Reason: "no"}
 	for range 3 {
-		if err := r.store.RecordResult(t.Context(), refused); err != nil {
+		if _, err := r.store.RecordResult(t.Context(), refused); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// Another result of the same attempt comes too late as well.
 	unlike := refused
 	unlike.Class = connector.ClassDrifted
-	if err := r.store.RecordResult(t.Context(), unlike); err != nil {
+	if _, err := r.store.RecordResult(t.Context(), unlike); err != nil {
 		t.Fatal(err)
 	}
 	if kinds := r.kinds(p.ID); countOf(kinds, "not_applied") != 1 || len(kinds) != 3 {
@@ -537,7 +537,7 @@ func TestAbsentIsNoProofBeforeTheSettleTimeWhoeverSaysSo(t *testing.T) {
 		t.Fatalf("got %v, %v, want a look-up begun", ok, err)
 	}
 	absent := commit.Result{Key: key, Attempt: attempt, Kind: commit.Lookup, Found: connector.EffectAbsent}
-	if err := r.store.RecordResult(t.Context(), absent); err != nil {
+	if _, err := r.store.RecordResult(t.Context(), absent); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.status(p.ID).Status; got != commit.StatusUnknown {

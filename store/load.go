@@ -44,7 +44,7 @@ const historyColumns = `
 
 const sqlLoadFrom = `
 from previews p, (` + sqlEpochs + `) c
-where p.id = @id and p.tenant_id = @tenant`
+where p.id = @id and p.tenant_id is not distinct from @tenant`
 
 const epochColumns = `clock_timestamp(), c.frozen, c.freeze_epoch, c.policy_epoch, c.approvers_epoch, c.policy_version, c.restoring,
   case when c.restored_at is not null then (select json_build_object('held', h.state = 'held', 'since', h.held_at, 'looks', h.looks)
@@ -129,14 +129,22 @@ func changeOf(r *row, executions []byte, now time.Time) (commit.Change, error) {
 	if err != nil {
 		return commit.Change{}, err
 	}
-	var rows []executionRow
-	if err := json.Unmarshal(executions, &rows); err != nil {
-		return commit.Change{}, fmt.Errorf("reading executions: %w", err)
-	}
 	c := commit.Change{Preview: p, Now: now}
-	for _, e := range rows {
-		c.Executions = append(c.Executions, e.execution())
+	if c.Executions, err = executionsOf(executions); err != nil {
+		return commit.Change{}, err
 	}
 	c.Status = commit.StatusOf(p, c.Executions, now)
 	return c, nil
+}
+
+func executionsOf(raw []byte) ([]commit.Execution, error) {
+	var rows []executionRow
+	if err := json.Unmarshal(raw, &rows); err != nil {
+		return nil, fmt.Errorf("reading executions: %w", err)
+	}
+	var all []commit.Execution
+	for _, e := range rows {
+		all = append(all, e.execution())
+	}
+	return all, nil
 }

@@ -36,7 +36,7 @@ func (s pausing) ClaimApproved(ctx context.Context, c commit.Claim) error {
 	return err
 }
 
-func (s pausing) RecordResult(ctx context.Context, r commit.Result) error {
+func (s pausing) RecordResult(ctx context.Context, r commit.Result) (commit.Recorded, error) {
 	if r.Kind == commit.Send {
 		s.pause(beforeRecord)
 	} else {

@@ -44,10 +44,13 @@ func (r *row) preview() (preview.Preview, error) {
 	p.ID = preview.ID(r.id)
 	copy(p.Digest[:], r.digest)
 	p.RequestedAt, p.ApprovedAt = at(r.requestedAt), at(r.approvedAt)
-	content, err := preview.ReadDocument(p.Document)
+	if err := p.CheckDigest(); err != nil {
+		return p, err
+	}
+	content, err := documents.read(p.Digest, p.Document)
 	p.Content = content
 	return p, errors.Join(err, json.Unmarshal(r.requester, &p.Requester), json.Unmarshal(r.ruling, &p.Ruling),
-		json.Unmarshal(r.vote, &p.Votes), p.CheckDigest())
+		json.Unmarshal(r.vote, &p.Votes))
 }
 
 func at(t *time.Time) time.Time {
@@ -61,30 +64,16 @@ const sqlReplayByKey = `
 select ` + previewColumns + ` from previews p
 where p.tenant_id = @tenant and p.requester_id = @caller and p.action = @action and p.idempotency_key = @key`
 
-const sqlReplayByInput = `
-select ` + previewColumns + ` from previews p
-where p.tenant_id = @tenant and p.requester_id = @caller and p.action = @action and p.input_hash = @input_hash
-  and p.state in ('needs_approval', 'pending', 'approved') and p.deadline > clock_timestamp()
-order by p.id desc limit 1`
-
-// FindReplay looks by key if there is one, else by input.
-func (s *Store) FindReplay(ctx context.Context, q preview.ReplayQuery) (byKey, byInput *preview.Preview, err error) {
-	sql := sqlReplayByInput
-	if q.Key != "" {
-		sql = sqlReplayByKey
-	}
-	found, err := s.one(ctx, sql, pgx.NamedArgs{
-		"tenant": q.Tenant, "caller": q.Caller, "action": q.Action, "key": q.Key, "input_hash": q.InputHash[:],
-	})
+// FindReplay looks by key. See preview.Store.
+func (s *Store) FindReplay(ctx context.Context, q preview.ReplayQuery) (*preview.Preview, error) {
+	found, err := s.one(ctx, sqlReplayByKey, pgx.NamedArgs{"tenant": q.Tenant, "caller": q.Caller, "action": q.Action, "key": q.Key})
 	switch {
 	case errors.Is(err, fault.NotFound):
-		return nil, nil, nil
+		return nil, nil
 	case err != nil:
-		return nil, nil, err
-	case q.Key != "":
-		return &found, nil, nil
+		return nil, err
 	}
-	return nil, &found, nil
+	return &found, nil
 }
 
 func (s *Store) one(ctx context.Context, sql string, args pgx.NamedArgs) (preview.Preview, error) {
@@ -98,12 +87,17 @@ func (s *Store) one(ctx context.Context, sql string, args pgx.NamedArgs) (previe
 // sqlSameInput serialises the prepares of one caller and input, so that two at once do not both find nothing.
 const sqlSameInput = `select pg_advisory_xact_lock(hashtextextended(@caller || encode(@input_hash, 'hex'), 1))`
 
+// sqlCreate: without a key, an open preview of the same input answers for this one while the target has not moved, which its version
+// tells.
 const sqlCreate = `
-with open as (
-  select id from previews where tenant_id = @tenant and requester_id = @caller and action = @action and input_hash = @input_hash
-    and digest = @digest and state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp()
-    and @key::text is null
-  order by id desc limit 1
+with same as materialized (
+  select id, document, target_key, reverts from previews
+  where tenant_id = @tenant and requester_id = @caller and action = @action and input_hash = @input_hash
+    and state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp() and @key::text is null
+), open as (
+  select id from (select * from same order by id desc limit 1) newest
+  where target_key = @target_key and reverts is not distinct from @reverts
+    and convert_from(document, 'UTF8')::jsonb #>> '{plan,version}' = @target_version
 ), n as materialized (select clock_timestamp() as now), i as (
   insert into previews (id, tenant_id, action, action_version, requester_id, requester_person, requester, document, digest,
     target_key, target_id, input_hash, idempotency_key, reverts, created_at, state, ruling, deadline, approved_at, ended_at, ended_by,
@@ -146,11 +140,21 @@ func (s *Store) Create(ctx context.Context, n preview.New) (preview.Preview, boo
 	case err != nil:
 		return preview.Preview{}, false, fmt.Errorf("storing a preview: %w", err)
 	case createdAt != nil:
-		p := n.Preview
-		p.CreatedAt, p.Deadline = *createdAt, *deadline
-		return p, true, nil
+		return born(n.Preview, *createdAt, *deadline), true, nil
 	}
 	return s.stored(ctx, n, open)
+}
+
+// born is a preview as sqlCreate has stored it.
+func born(p preview.Preview, createdAt, deadline time.Time) preview.Preview {
+	p.CreatedAt, p.Deadline, p.SeenAt = createdAt, deadline, createdAt
+	switch p.State {
+	case preview.Approved:
+		p.ApprovedAt = createdAt
+	case preview.Denied:
+		p.EndedBy = "policy"
+	}
+	return p
 }
 
 // stored reads the preview that was there first: under the key, or open with the same digest.
@@ -176,7 +180,8 @@ func createArgs(n preview.New) (pgx.NamedArgs, error) {
 	return pgx.NamedArgs{
 		"id": p.ID.UUID(), "tenant": p.Tenant, "action": p.Action, "version": p.ActionVersion, "caller": n.Caller,
 		"person": p.Requester.Person(), "requester": requester, "document": p.Document, "digest": p.Digest[:],
-		"target_key": p.Plan.Target.Key(), "target_id": p.Plan.Target.ID, "input_hash": n.InputHash[:], "key": optional(n.Key),
+		"target_key": p.Plan.Target.Key(), "target_id": p.Plan.Target.ID,
+		"target_version": p.Plan.Version, "input_hash": n.InputHash[:], "key": optional(n.Key),
 		"reverts": reverts, "state": string(p.State), "ruling": ruling, "live_for": n.LiveFor,
 		"body": body(map[string]any{
 			"digest": p.Digest.String(), "verdict": string(p.Ruling.Verdict), "rule": p.Ruling.Rule,
@@ -204,7 +209,7 @@ func optional(text string) *string {
 	return &text
 }
 
-const sqlPreview = `select ` + previewColumns + `, clock_timestamp() from previews p where p.id = @id and p.tenant_id = @tenant`
+const sqlPreview = `select ` + previewColumns + `, clock_timestamp() from previews p where p.id = @id and p.tenant_id is not distinct from @tenant`
 
 // Preview reads one preview and the database's time. See approvals.Store.
 func (s *Store) Preview(ctx context.Context, tenant string, id preview.ID) (preview.Preview, time.Time, error) {
@@ -215,5 +220,6 @@ func (s *Store) Preview(ctx context.Context, tenant string, id preview.ID) (prev
 		return preview.Preview{}, now, fmt.Errorf("reading a preview: %w", missing(err))
 	}
 	p, err := r.preview()
+	p.SeenAt = now
 	return p, now, err
 }

@@ -17,19 +17,19 @@ import (
 // a replay which began meanwhile is seen.
 const sqlRecord = `
 with l as materialized (
-  select id from previews where id = @id and tenant_id = @tenant for update
+  select id from previews where id = @id and tenant_id is not distinct from @tenant for update
 ), e as materialized (
   select e.preview_id, e.item, e.state, e.lease_until, e.settle_at, e.current_attempt = @attempt as current,
     a.result is null as open, clock_timestamp() as now
-  from l join executions e on e.preview_id = l.id and e.item = @item
-    join attempts a on a.preview_id = e.preview_id and a.item = e.item and a.id = @attempt
+  from l join executions e on e.preview_id = @id and e.item = @item
+    join attempts a on a.preview_id = @id and a.item = @item and a.id = @attempt
   for update of e, a
 ), d as materialized (
   select e.*, case
     when @proof = 'effect' and state in ('applying', 'unknown', 'not_applied') then 'applied'
     when @proof = 'never_left' and current and state = 'applying' and lease_until > now then 'not_sent'
     when @proof = 'never_left' and state in ('applying', 'unknown') and not exists (
-      select from attempts r where r.preview_id = e.preview_id and r.item = e.item and r.kind = 'replay') then 'not_applied'
+      select from attempts r where r.preview_id = @id and r.item = @item and r.kind = 'replay') then 'not_applied'
     when @proof = 'refusal' and current and state in ('applying', 'unknown') then 'not_applied'
     when @proof = 'absent' and current and state = 'unknown' and settle_at <= now then 'not_applied'
     when @proof = 'none' and current and state = 'applying' then 'unknown'
@@ -37,7 +37,7 @@ with l as materialized (
   from e where open
 ), done as (
   update attempts a set finished_at = d.now, result = @result, evidence = @evidence
-  from d where a.preview_id = d.preview_id and a.item = d.item and a.id = @attempt
+  from d where a.preview_id = @id and a.item = @item and a.id = @attempt
 ), x as (
   update executions e set state = d.next,
     finished_at = case when d.next in ('applied', 'not_applied') then coalesce(case when d.next = d.state then e.finished_at end, d.now) end,
@@ -51,7 +51,7 @@ with l as materialized (
       when d.next = 'not_applied' and d.state <> d.next and @proof = 'absent' then d.now + interval '5 minutes'
       when d.next = d.state then e.next_probe_at end,
     needs_operator = case when d.next = 'unknown' then e.needs_operator or @hand_over else false end
-  from d where e.preview_id = d.preview_id and e.item = d.item and (d.current or d.next <> d.state)
+  from d where e.preview_id = @id and e.item = @item and (d.current or d.next <> d.state)
   returning e.preview_id
 ), ev as (
   select d.preview_id, d.next, d.now, case
@@ -64,7 +64,7 @@ with l as materialized (
   update previews p set audit_seq = p.audit_seq + 1,
     state = case when ev.kind = 'not_sent' then 'approved' else p.state end,
     audit_head = event_hash(p.audit_head, p.id, p.audit_seq + 1, ev.kind, @actor, p.tenant_id, ev.now, @body)
-  from ev where p.id = ev.preview_id and ev.kind is not null
+  from ev where p.id = @id and ev.kind is not null
   returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ev.kind, ev.now
 ), au as (
   insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
@@ -75,29 +75,39 @@ select exists (select from e)`
 // service is the actor of what the service does by itself.
 const service = "service:cutonce"
 
+// sqlStanding is read in the same transaction, after what was recorded.
+const sqlStanding = `select p.state, ` + executionColumns + `, clock_timestamp() from previews p where p.id = @id and p.tenant_id is not distinct from @tenant`
+
 // RecordResult records on the reserved connections. See commit.Store.
-func (s *Store) RecordResult(ctx context.Context, r commit.Result) error {
+func (s *Store) RecordResult(ctx context.Context, r commit.Result) (commit.Recorded, error) {
+	var stands commit.Recorded
+	var executions []byte
 	args, err := recordArgs(r)
 	if err != nil {
-		return err
+		return stands, err
 	}
 	var found bool
 	err = s.pipeline(ctx, s.reserve, func(b *pgx.Batch) {
 		b.Queue(sqlLockPreview, args)
 		b.Queue(sqlRecord, args)
+		b.Queue(sqlStanding, args)
 	}, func(res pgx.BatchResults) error {
 		if _, err := res.Exec(); err != nil {
 			return err
 		}
-		return res.QueryRow().Scan(&found)
+		if err := res.QueryRow().Scan(&found); err != nil || !found {
+			return err
+		}
+		return res.QueryRow().Scan(&stands.State, &executions, &stands.Now)
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("recording a result: %w", err)
+		return stands, fmt.Errorf("recording a result: %w", err)
 	case !found:
-		return errors.New("recording a result: no such attempt")
+		return stands, errors.New("recording a result: no such attempt")
 	}
-	return nil
+	stands.Executions, err = executionsOf(executions)
+	return stands, err
 }
 
 func recordArgs(r commit.Result) (pgx.NamedArgs, error) {

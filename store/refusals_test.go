@@ -308,7 +308,7 @@ func TestAPreviewOfAnotherTenantIsNotThere(t *testing.T) {
 	if ok, err := r.store.BeginProbe(t.Context(), key, uuid.New(), commit.Lookup, time.Second, time.Second); ok || err != nil {
 		t.Errorf("begin probe: got %v, %v, want false", ok, err)
 	}
-	if err := r.store.RecordResult(t.Context(), commit.Result{Key: key, Attempt: uuid.New(), Kind: commit.Send}); err == nil {
+	if _, err := r.store.RecordResult(t.Context(), commit.Result{Key: key, Attempt: uuid.New(), Kind: commit.Send}); err == nil {
 		t.Error("record answered")
 	}
 	if holder, _, err := r.store.HolderOf(t.Context(), "other", p.Plan.Target.Key()); holder != nil || err != nil {

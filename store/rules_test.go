@@ -234,7 +234,7 @@ func TestAFreezeWaitsForClaimsUnderWay(t *testing.T) {
 		t.Errorf("activate: %v", err)
 	}
 	// A record is not held up by a policy that waits.
-	if err := r.store.RecordResult(t.Context(), commit.Result{
+	if _, err := r.store.RecordResult(t.Context(), commit.Result{
 		Key: claim.Key, Attempt: claim.Attempt, Kind: commit.Send, Class: connector.ClassRefused, Reason: "no", Answered: true,
 	}); err != nil {
 		t.Error(err)

@@ -22,13 +22,20 @@ const chained = `, au as (
 )
 select exists (select from u)`
 
+// chainedAndRead is chained, for those who go on with what the update made of the preview.
+const chainedAndRead = `, au as (
+  insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
+  select id, audit_seq, tenant_id, @kind, @actor, now, @body, audit_head from u
+)
+select ` + previewColumns + `, p.now from u p`
+
 // nextHead is the chain's new end, for the set list of such an update.
 const nextHead = `audit_seq = p.audit_seq + 1,
     audit_head = event_hash(p.audit_head, p.id, p.audit_seq + 1, @kind, @actor, p.tenant_id, ok.now, @body)`
 
 const locked = `
 with l as materialized (
-  select id, state, deadline, digest, revision from previews where id = @id and tenant_id = @tenant for update
+  select id, state, deadline, digest, revision from previews where id = @id and tenant_id is not distinct from @tenant for update
 )`
 
 const sqlCancel = locked + `, ok as (
@@ -36,8 +43,8 @@ const sqlCancel = locked + `, ok as (
   where state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp()
 ), u as (
   update previews p set state = 'canceled', ended_at = ok.now, ended_by = @name, end_reason = @reason, ` + nextHead + `
-  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
-)` + chained
+  from ok where p.id = @id returning p.*, ok.now
+)` + chainedAndRead
 
 // Cancel ends an open preview. See preview.Store.
 func (s *Store) Cancel(ctx context.Context, m preview.Move) (preview.Preview, bool, error) {
@@ -53,8 +60,8 @@ const sqlRequestApproval = locked + `, ok as (
 ), u as (
   update previews p set state = 'pending', justification = @reason, requested_at = ok.now, revision = p.revision + 1,
     deadline = ok.now + @live_for::interval, ` + nextHead + `
-  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
-)` + chained
+  from ok where p.id = @id returning p.*, ok.now
+)` + chainedAndRead
 
 // RequestApproval puts a preview into the queue. See approvals.Store.
 func (s *Store) RequestApproval(ctx context.Context, m preview.Move) (preview.Preview, bool, error) {
@@ -70,16 +77,36 @@ func (s *Store) move(ctx context.Context, sql string, args pgx.NamedArgs) (moved
 	return moved, err
 }
 
+// moveAndRead runs one transition and returns the preview as it left it, in one round trip; or as somebody else left it, in another.
 func (s *Store) moveAndRead(ctx context.Context, tenant string, id preview.ID, sql string, args pgx.NamedArgs) (preview.Preview, bool, error) {
-	moved, err := s.move(ctx, sql, args)
+	p, moved, err := s.moved(ctx, sql, args)
 	if err != nil {
 		return preview.Preview{}, false, fmt.Errorf("moving a preview: %w", err)
 	}
-	p, _, err := s.Preview(ctx, tenant, id)
+	if !moved {
+		p, _, err = s.Preview(ctx, tenant, id)
+	}
 	return p, moved, err
 }
 
-// sqlDecide stores a vote and the state that the verdict leads to, if nothing has moved since the verdict was computed.
+// moved runs one transition that gives the preview back.
+func (s *Store) moved(ctx context.Context, sql string, args pgx.NamedArgs) (preview.Preview, bool, error) {
+	var r row
+	var now time.Time
+	err := again(ctx, func() error { return s.pool.QueryRow(ctx, sql, args).Scan(append(r.into(), &now)...) })
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return preview.Preview{}, false, nil
+	case err != nil:
+		return preview.Preview{}, false, err
+	}
+	p, err := r.preview()
+	p.SeenAt = now
+	return p, true, err
+}
+
+// sqlDecide stores a vote and the state that the verdict leads to, if nothing has moved since the verdict was computed. What it gives
+// back holds the votes before this one, which the statement cannot see.
 const sqlDecide = locked + `, ok as (
   select id, clock_timestamp() as now from l
   where state = @from and deadline > clock_timestamp() and digest = @digest and revision = @revision
@@ -92,11 +119,11 @@ const sqlDecide = locked + `, ok as (
     approved_at = case when @next = 'approved' then ok.now else p.approved_at end,
     ended_at = case when @next = 'rejected' then ok.now end, ended_by = case when @next = 'rejected' then @name else '' end,
     end_reason = case when @next = 'rejected' then @reason else '' end, ` + nextHead + `
-  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
-)` + chained
+  from ok where p.id = @id returning p.*, ok.now
+)` + chainedAndRead
 
 // RecordDecision compares and sets. See approvals.Store.
-func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision) (bool, error) {
+func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision) (preview.Preview, bool, error) {
 	kind := "vote"
 	switch {
 	case d.Next == preview.Rejected:
@@ -108,7 +135,7 @@ func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision
 	if groups == nil {
 		groups = []string{}
 	}
-	moved, err := s.move(ctx, sqlDecide, pgx.NamedArgs{
+	p, moved, err := s.moved(ctx, sqlDecide, pgx.NamedArgs{
 		"id": d.ID.UUID(), "tenant": d.Tenant, "from": string(d.From), "next": string(d.Next), "digest": d.Digest[:],
 		"revision": d.Revision, "round": d.Vote.Round, "person": d.Vote.Person, "name": d.Vote.Name, "groups": groups,
 		"approve": d.Vote.Approve, "reason": d.Vote.Reason, "policy_version": d.Vote.RulingBy, "live_for": d.LiveFor,
@@ -118,13 +145,16 @@ func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision
 			"round": d.Vote.Round, "state": string(d.Next), "missing": d.Missing.String(),
 		}),
 	})
-	if violates(err, "decisions_one_each") {
-		return false, nil
+	switch {
+	case violates(err, "decisions_one_each"):
+		return preview.Preview{}, false, nil
+	case err != nil:
+		return preview.Preview{}, false, fmt.Errorf("recording a decision: %w", err)
+	case moved:
+		d.Vote.At, d.Vote.Groups = p.SeenAt, groups
+		p.Votes = append(p.Votes, d.Vote)
 	}
-	if err != nil {
-		return false, fmt.Errorf("recording a decision: %w", err)
-	}
-	return moved, nil
+	return p, moved, nil
 }
 
 const sqlSendBack = locked + `, ok as (
@@ -132,7 +162,7 @@ const sqlSendBack = locked + `, ok as (
 ), u as (
   update previews p set state = 'needs_approval', round = p.round + 1, revision = p.revision + 1, ruling = @ruling,
     approved_at = null, deadline = ok.now + @live_for::interval, ` + nextHead + `
-  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+  from ok where p.id = @id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
 )` + chained
 
 // SendBack returns an approved preview for approval under a stricter ruling. See commit.Store.
@@ -151,7 +181,7 @@ func (s *Store) SendBack(ctx context.Context, tenant string, id preview.ID, ruli
 // other is needed. A trigger counts the people once more.
 const sqlResolve = `
 with l as materialized (
-  select id from previews where id = @id and tenant_id = @tenant for update
+  select id from previews where id = @id and tenant_id is not distinct from @tenant for update
 ), ok as materialized (
   select e.preview_id as id, e.item, clock_timestamp() as now from l join executions e on e.preview_id = l.id and e.item = @item
   where (e.state = 'unknown' or e.state = 'applying' and e.lease_until <= clock_timestamp())
@@ -168,7 +198,7 @@ with l as materialized (
   from ok where e.preview_id = ok.id and e.item = ok.item and @settles
 ), u as (
   update previews p set ` + nextHead + `
-  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
+  from ok where p.id = @id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
 ), s as (
   insert into resolutions (preview_id, seq, item, tenant_id, person, name, applied, reason, evidence, stated_at)
   select u.id, u.audit_seq, @item, u.tenant_id, @person, @name, @applied, @reason, @evidence, u.now from u
@@ -194,7 +224,7 @@ func (s *Store) Resolve(ctx context.Context, r commit.Resolution) (bool, error) 
 
 const sqlBehind = `
 select w.id from previews p join previews w on w.tenant_id = p.tenant_id and w.target_id = p.target_id and w.target_key = p.target_key
-where p.id = @id and p.tenant_id = @tenant and w.id <> p.id and w.state = 'approved' and w.deadline > clock_timestamp()
+where p.id = @id and p.tenant_id is not distinct from @tenant and w.id <> p.id and w.state = 'approved' and w.deadline > clock_timestamp()
 order by w.id limit @limit`
 
 // Behind names who waits for the target of a change. See commit.Store.

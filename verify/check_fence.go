@@ -19,7 +19,7 @@ var attemptFence = Check{
 			return Proof{}, err
 		}
 		refused := commit.Result{Key: k, Attempt: attempt, Kind: commit.Send, Class: connector.ClassRefused, Answered: true, Reason: "refused"}
-		if err := b.store.RecordResult(ctx, refused); err != nil {
+		if _, err := b.store.RecordResult(ctx, refused); err != nil {
 			return Proof{}, err
 		}
 		if err := b.want(ctx, p, commit.StatusNotApplied, "after its current attempt was refused"); err != nil {
@@ -38,7 +38,7 @@ var attemptFence = Check{
 			return Proof{}, fail("a probe could not take over a lapsed attempt (%v)", err)
 		}
 		refused.Key, refused.Attempt = k, attempt
-		if err := b.later.RecordResult(ctx, refused); err != nil {
+		if _, err := b.later.RecordResult(ctx, refused); err != nil {
 			return Proof{}, err
 		}
 		if err := b.want(ctx, p, commit.StatusUnknown, "after an old attempt wrote back a refusal"); err != nil {

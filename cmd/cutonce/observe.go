@@ -47,12 +47,12 @@ type countedApprovals struct {
 }
 
 // RecordDecision records a decision and counts what it led to.
-func (s countedApprovals) RecordDecision(ctx context.Context, d approvals.RecordedDecision) (bool, error) {
-	moved, err := s.Store.RecordDecision(ctx, d)
+func (s countedApprovals) RecordDecision(ctx context.Context, d approvals.RecordedDecision) (preview.Preview, bool, error) {
+	p, moved, err := s.Store.RecordDecision(ctx, d)
 	if moved && d.Next != d.From {
 		s.m.Count(d.Action, string(d.Next))
 	}
-	return moved, err
+	return p, moved, err
 }
 
 func backlogOf(s *store.Store) metrics.Reader {

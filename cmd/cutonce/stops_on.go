@@ -75,11 +75,11 @@ type stoppedApprovals struct{ approvals.Store }
 
 func stoppingApprovals(s approvals.Store) approvals.Store { return stoppedApprovals{s} }
 
-func (s stoppedApprovals) RecordDecision(ctx context.Context, d approvals.RecordedDecision) (bool, error) {
+func (s stoppedApprovals) RecordDecision(ctx context.Context, d approvals.RecordedDecision) (preview.Preview, bool, error) {
 	stops.at("before-decision")
-	moved, err := s.Store.RecordDecision(ctx, d)
+	p, moved, err := s.Store.RecordDecision(ctx, d)
 	stops.at("after-decision")
-	return moved, err
+	return p, moved, err
 }
 
 type stoppedCommits struct{ commit.Store }
@@ -111,15 +111,15 @@ func (s stoppedCommits) CheckLease(
 }
 
 // RecordResult is the first step after a send or a probe.
-func (s stoppedCommits) RecordResult(ctx context.Context, r commit.Result) error {
+func (s stoppedCommits) RecordResult(ctx context.Context, r commit.Result) (commit.Recorded, error) {
 	suffix := ""
 	if r.Kind != commit.Send {
 		suffix = "-probe"
 	}
 	stops.at("before-record" + suffix)
-	err := s.Store.RecordResult(ctx, r)
+	stands, err := s.Store.RecordResult(ctx, r)
 	stops.at("after-record" + suffix)
-	return err
+	return stands, err
 }
 
 func (s stoppedCommits) BeginProbe(

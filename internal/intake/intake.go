@@ -102,7 +102,7 @@ func refuse(fields []fault.Field) error {
 func hidden(path string, value any, fields []fault.Field) []fault.Field {
 	switch v := value.(type) {
 	case string:
-		if visible.HasHidden(strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(v)) {
+		if visible.HasHidden(withoutBreaks.Replace(v)) {
 			fields = append(fields, fault.Field{Path: path, Key: "field.hidden_characters", Args: fault.Args{"text": clip(visible.Text(v))}})
 		}
 	case []any:
@@ -125,4 +125,9 @@ func clip(s string) string {
 	return s
 }
 
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+func escape(name string) string { return pointerEscaper.Replace(name) }
+
+var (
+	withoutBreaks  = strings.NewReplacer("\n", "", "\r", "", "\t", "")
+	pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+)

@@ -67,6 +67,9 @@ var blank = &unicode.RangeTable{
 // hidden covers controls (Cc: newline, tab, escape, NEL), format characters (Cf: bidi, zero-width, soft hyphen, byte
 // order mark), line and paragraph separators, private use (no agreed look), and the blanks.
 func hidden(r rune) bool {
+	if r >= ' ' && r <= '~' {
+		return false
+	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, blank)
 }
 
