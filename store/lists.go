@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,60 +35,83 @@ const (
 select ` + previewColumns + `, ` + executionColumns + `, clock_timestamp()
 from previews p
 where p.tenant_id = @tenant`
-	ofOwner  = ` and p.requester_id = @owner`
-	ofPerson = ` and p.requester_person = @person`
-	ofTarget = ` and p.target_id = @target`
-	ofAction = ` and p.action = @action`
-	ofStatus = ` and (` + sqlStatus + `) = any(@statuses)`
-	handed   = ` and p.id in (select e.preview_id from executions e where e.tenant_id = @tenant
-  and e.state in ('applying', 'unknown', 'not_sent') and e.needs_operator)`
+	ofOwner    = ` and p.requester_id = @owner`
+	ofPerson   = ` and p.requester_person = @person`
+	ofTarget   = ` and p.target_id = @target`
+	ofAction   = ` and p.action = @action`
+	ofStatus   = ` and (` + sqlStatus + `) = any(@statuses)`
+	handed     = ` and exists (select from executions e where e.preview_id = p.id and e.needs_operator)`
 	older      = ` and p.id < @before`
 	fromNewest = ` order by p.id desc limit @limit`
 )
 
-// narrowed leads to the index of a status; what it lets through is still compared with the status itself.
-var narrowed = map[commit.Status]string{
-	commit.StatusNeedsApproval: `p.state = 'needs_approval'`,
-	commit.StatusPending:       `p.state = 'pending'`,
-	commit.StatusApproved:      `p.state = 'approved'`,
-	commit.StatusDenied:        `p.state = 'denied'`,
-	commit.StatusRejected:      `p.state = 'rejected'`,
-	commit.StatusCanceled:      `p.state = 'canceled'`,
-	commit.StatusExpired:       `p.state in ('needs_approval', 'pending', 'approved', 'expired')`,
-	commit.StatusApplying:      openOutcome,
-	commit.StatusUnknown:       openOutcome,
-	commit.StatusApplied:       claimedAnd + `= 'applied')`,
-	commit.StatusNotApplied:    claimedAnd + `= 'not_applied')`,
-	commit.StatusPartlyApplied: claimedAnd + `= 'not_applied')`,
+// sqlOutcomes is the head of a list of outcomes: it goes by the executions of the tenant, which have an index for every outcome in
+// the list's order, and takes a change once, whatever its items. Asked as a condition on previews, the same would be looked for among
+// all previews there are.
+const sqlOutcomes = `
+select ` + previewColumns + `, ` + executionColumns + `, clock_timestamp()
+from executions x join previews p on p.id = x.preview_id
+where x.tenant_id = @tenant and p.tenant_id = @tenant and p.state = 'claimed'`
+
+// way is how the changes of a status are found: by their executions' outcome, or by their own state. What it lets through is still
+// compared with the status itself.
+type way struct{ outcome, state string }
+
+const openOutcome = `in ('applying', 'unknown', 'not_sent')`
+
+var ways = map[commit.Status]way{
+	commit.StatusNeedsApproval: {state: `p.state = 'needs_approval'`},
+	commit.StatusPending:       {state: `p.state = 'pending'`},
+	commit.StatusApproved:      {state: `p.state = 'approved'`},
+	commit.StatusDenied:        {state: `p.state = 'denied'`},
+	commit.StatusRejected:      {state: `p.state = 'rejected'`},
+	commit.StatusCanceled:      {state: `p.state = 'canceled'`},
+	commit.StatusExpired:       {state: `p.state in ('needs_approval', 'pending', 'approved', 'expired')`},
+	commit.StatusApplying:      {outcome: openOutcome},
+	commit.StatusUnknown:       {outcome: openOutcome},
+	commit.StatusApplied:       {outcome: `= 'applied'`},
+	commit.StatusNotApplied:    {outcome: `= 'not_applied'`},
+	commit.StatusPartlyApplied: {outcome: `= 'not_applied'`},
 }
 
-const (
-	claimedAnd  = `p.state = 'claimed' and p.id in (select e.preview_id from executions e where e.tenant_id = @tenant and e.state `
-	openOutcome = claimedAnd + `in ('applying', 'unknown', 'not_sent'))`
-)
-
-func narrow(statuses []string) string {
-	var ways []string
-	for _, status := range statuses {
-		if way := narrowed[commit.Status(status)]; !slices.Contains(ways, way) {
-			ways = append(ways, way)
+// wayTo is the way to all of some statuses. Where they lie apart there is none but the list itself.
+func wayTo(f commit.Filter) way {
+	if f.NeedsOperator {
+		return way{outcome: openOutcome}
+	}
+	var states []string
+	var outcome string
+	for _, status := range statusesOf(f) {
+		w := ways[commit.Status(status)]
+		switch {
+		case w.outcome != "" && (outcome == "" || outcome == w.outcome) && states == nil:
+			outcome = w.outcome
+		case w.state != "" && outcome == "":
+			states = append(states, w.state)
+		default:
+			return way{}
 		}
 	}
-	if len(ways) == 0 || slices.Contains(ways, "") {
-		return ""
-	}
-	return ` and (` + strings.Join(ways, ` or `) + `)`
+	return way{outcome: outcome, state: strings.Join(states, ` or `)}
 }
 
 // listing is the statement for a filter. A person's own changes carry the person, whether asked for directly or by an agent.
 func listing(f commit.Filter) string {
-	sql, statuses := sqlList, statusesOf(f)
+	sql, to := sqlList, wayTo(f)
+	switch {
+	case to.outcome != "":
+		sql = sqlOutcomes + ` and x.state ` + to.outcome + `
+  and not exists (select from executions y where y.preview_id = x.preview_id and y.item < x.item and y.state ` + to.outcome + `)`
+	case to.state != "":
+		sql += ` and (` + to.state + `)`
+	}
 	for _, c := range []struct {
 		asked bool
 		sql   string
 	}{
 		{f.OwnerPerson != "", ofPerson}, {f.OwnerPerson == "" && f.OwnerID != "", ofOwner}, {f.TargetID != "", ofTarget},
-		{f.Action != "", ofAction}, {len(statuses) > 0, narrow(statuses) + ofStatus}, {f.NeedsOperator, handed}, {f.Cursor != "", older},
+		{f.Action != "", ofAction}, {len(statusesOf(f)) > 0, ofStatus}, {f.NeedsOperator, handed}, {f.Cursor != "", older},
+		{f.Cursor != "" && to.outcome != "", ` and x.preview_id < @before`},
 	} {
 		if c.asked {
 			sql += c.sql

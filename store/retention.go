@@ -16,7 +16,8 @@ import (
 
 // sqlRetire removes what was settled long ago from one page of previews, oldest first, and leaves their tombstones and one control
 // event with their digest, in one transaction. What another worker or a late proof holds is passed over. The database refuses the whole batch where a tombstone
-// does not say what its preview was, or where a preview is not settled, or not for long enough (migration 00007).
+// does not say what its preview was, or where a preview is not settled, or not for long enough (migration 00007). The batch is
+// handed on as an array, so that its rows are found by their indexes however many there are of others.
 const sqlRetire = `
 with page as materialized (
   select id, created_at from previews where id > @after order by id limit @limit
@@ -44,12 +45,12 @@ with page as materialized (
 ), ev as (
   insert into control_events (scope, seq, kind, actor, at, body, hash)
   select tenant_id, audit_seq, kind, @actor, now, body, audit_head from u
-), resolutions_gone as (delete from resolutions where preview_id in (select preview_id from t)
-), attempts_gone as (delete from attempts where preview_id in (select preview_id from t)
-), executions_gone as (delete from executions where preview_id in (select preview_id from t)
-), decisions_gone as (delete from decisions where preview_id in (select preview_id from t)
-), events_gone as (delete from audit_events where preview_id in (select preview_id from t)
-), previews_gone as (delete from previews where id in (select preview_id from t)
+), resolutions_gone as (delete from resolutions where preview_id = any(array(select preview_id from t))
+), attempts_gone as (delete from attempts where preview_id = any(array(select preview_id from t))
+), executions_gone as (delete from executions where preview_id = any(array(select preview_id from t))
+), decisions_gone as (delete from decisions where preview_id = any(array(select preview_id from t))
+), events_gone as (delete from audit_events where preview_id = any(array(select preview_id from t))
+), previews_gone as (delete from previews where id = any(array(select preview_id from t))
 ), last as (
   select id, created_at from page order by id desc limit 1
 )
