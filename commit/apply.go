@@ -28,6 +28,8 @@ type Deps struct {
 	Recheck Rechecker
 	// Holds are the changes that a restore holds; nil where there are none.
 	Holds Holds
+	// Freezes are what is frozen; nil where nobody can freeze.
+	Freezes Freezes
 	// PolicyVersion is the policy that this process has loaded.
 	PolicyVersion string
 	// Secret is the deployment's secret under the idempotency keys. It must never change while previews are alive.
@@ -194,8 +196,8 @@ func (s *Service) authorize(ctx context.Context, who actor.Actor, c Change, epoc
 		return action, fault.New(fault.Frozen, nil).WithKey("fault.frozen.held")
 	case epochs.Restoring:
 		return action, fault.New(fault.Frozen, nil).WithKey("fault.frozen.restored")
-	case epochs.Frozen:
-		return action, fault.New(fault.Frozen, nil)
+	case epochs.FrozenBy != nil:
+		return action, frozen(*epochs.FrozenBy)
 	case epochs.PolicyVersion != s.PolicyVersion:
 		return action, fault.New(fault.Conflict, nil).WithKey("fault.conflict.policy_moved").WithNext(fault.NextRetryLater)
 	}

@@ -104,7 +104,9 @@ type Epochs struct {
 	Freeze, Policy, Approvers int64
 	// PolicyVersion is the active policy; a process that has loaded another one must not claim.
 	PolicyVersion string
-	Frozen        bool
+	// Frozen says that nothing may be claimed: by FrozenBy, or by a restore.
+	Frozen   bool
+	FrozenBy *Freeze
 	// Restoring says that the deployment is frozen because its database was restored from a backup.
 	Restoring bool
 }

@@ -23,11 +23,12 @@ select set_config('synchronous_commit', 'on', true), pg_advisory_xact_lock_share
 const sqlClaim = `
 with c as (` + sqlEpochs + `
 ), l as materialized (
-  select id, tenant_id, target_key, state, deadline, digest from previews where id = @id and tenant_id is not distinct from @tenant for update
+  select id, tenant_id, action, target_key, state, deadline, digest from previews where id = @id and tenant_id is not distinct from @tenant for update
 ), ok as (
   select l.*, clock_timestamp() as now from l, c
   where l.state = 'approved' and l.deadline > clock_timestamp() and l.digest = @digest
-    and not c.frozen and c.freeze_epoch = @freeze_epoch and c.policy_epoch = @policy_epoch and c.approvers_epoch = @approvers_epoch
+    and not c.restoring and c.freeze_epoch = @freeze_epoch and c.policy_epoch = @policy_epoch and c.approvers_epoch = @approvers_epoch
+    and not (c.frozen and exists (select from freeze_over(l.tenant_id, l.action, l.target_key)))
     and (c.restored_at is null or not exists (select from restore_holds h where h.preview_id = l.id and h.state = 'held'))
 ), u as (
   update previews p set state = 'claimed', audit_seq = p.audit_seq + 1,
@@ -53,7 +54,7 @@ with c as (` + sqlEpochs + `
   select id, audit_seq, tenant_id, 'claimed', @actor, now, @body, audit_head from u
 )
 select exists (select from u) as claimed,
-  (select not frozen and freeze_epoch = @freeze_epoch and policy_epoch = @policy_epoch and approvers_epoch = @approvers_epoch from c),
+  (select freeze_epoch = @freeze_epoch and policy_epoch = @policy_epoch and approvers_epoch = @approvers_epoch from c),
   exists (select from l where state = 'approved')`
 
 // ClaimApproved claims in one round trip. See commit.Store.

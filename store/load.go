@@ -14,9 +14,10 @@ import (
 	"github.com/cutonce/cutonce/preview"
 )
 
-// sqlEpochs sums the deployment's and the tenant's epochs: each only grows, so an equal sum means that neither moved.
+// sqlEpochs sums the deployment's and the tenant's epochs: each only grows, so an equal sum means that neither moved. frozen says that
+// there are freezes, of which freeze_over names the one in the way of a change.
 const sqlEpochs = `
-  select coalesce(bool_or(frozen or restoring), false) as frozen, coalesce(sum(freeze_epoch), 0)::bigint as freeze_epoch,
+  select coalesce(bool_or(frozen), false) as frozen, coalesce(sum(freeze_epoch), 0)::bigint as freeze_epoch,
     coalesce(sum(policy_epoch), 0)::bigint as policy_epoch, coalesce(sum(approvers_epoch), 0)::bigint as approvers_epoch,
     coalesce(max(policy_version) filter (where tenant_id = ''), '') as policy_version,
     coalesce(bool_or(restoring), false) as restoring, max(restored_at) as restored_at
@@ -46,7 +47,9 @@ const sqlLoadFrom = `
 from previews p, (` + sqlEpochs + `) c
 where p.id = @id and p.tenant_id is not distinct from @tenant`
 
-const epochColumns = `clock_timestamp(), c.frozen, c.freeze_epoch, c.policy_epoch, c.approvers_epoch, c.policy_version, c.restoring,
+const epochColumns = `clock_timestamp(), c.freeze_epoch, c.policy_epoch, c.approvers_epoch, c.policy_version, c.restoring,
+  case when c.frozen then (select json_build_object('kind', f.kind, 'name', f.name, 'by', f.frozen_by, 'reason', f.reason,
+    'at', f.frozen_at, 'until', f.until) from freeze_over(p.tenant_id, p.action, p.target_key) f) end,
   case when c.restored_at is not null then (select json_build_object('held', h.state = 'held', 'since', h.held_at, 'looks', h.looks)
     from restore_holds h where h.preview_id = p.id and h.state in ('held', 'handed_over')) end`
 
@@ -61,7 +64,7 @@ func (s *Store) Load(ctx context.Context, tenant string, id preview.ID, detail b
 	var hold *commit.Hold
 	var c commit.Change
 	var e commit.Epochs
-	into := append(r.into(), &executions, &c.Now, &e.Frozen, &e.Freeze, &e.Policy, &e.Approvers, &e.PolicyVersion, &e.Restoring, &hold)
+	into := append(r.into(), &executions, &c.Now, &e.Freeze, &e.Policy, &e.Approvers, &e.PolicyVersion, &e.Restoring, &e.FrozenBy, &hold)
 	sql := sqlLoad
 	if detail {
 		sql, into = sqlLoadDetail, append(into, &attempts, &events)
@@ -70,6 +73,7 @@ func (s *Store) Load(ctx context.Context, tenant string, id preview.ID, detail b
 	if err != nil {
 		return c, e, fmt.Errorf("reading a change: %w", missing(err))
 	}
+	e.Frozen = e.Restoring || e.FrozenBy != nil
 	if c, err = changeOf(&r, executions, c.Now); err == nil {
 		c = heldOf(c, hold)
 	}

@@ -100,11 +100,12 @@ func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Due, error)
 const sqlBeginProbe = `
 with c as (` + sqlEpochs + `
 ), l as materialized (
-  select id from previews where id = @id and tenant_id is not distinct from @tenant for update
+  select id, tenant_id, action, target_key from previews where id = @id and tenant_id is not distinct from @tenant for update
 ), ok as materialized (
   select e.preview_id as id, e.item, e.tenant_id, clock_timestamp() as now from l join executions e on e.preview_id = l.id and e.item = @item
   where e.state = 'unknown' and (e.probe_until is null or e.probe_until <= clock_timestamp())
-      and (@kind <> 'replay' or not (select frozen from c))
+      and (@kind <> 'replay' or not (select restoring or frozen and exists (
+        select from freeze_over(l.tenant_id, l.action, l.target_key)) from c))
     or e.state = 'not_applied' and e.reason in ('looked_up', 'resolved') and @kind = 'lookup'
   for update of e
 ), x as (

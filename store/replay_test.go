@@ -68,7 +68,7 @@ func TestWhatForbidsAReplay(t *testing.T) {
 		"it is frozen": {
 			able: connector.Capabilities{Replay: true, ReplayFor: time.Hour, Precondition: true},
 			before: func(r *rig, _ preview.Preview) {
-				r.exec(controlSQL("", `frozen = true, freeze_epoch = k.freeze_epoch + 1`))
+				r.exec(frozenSQL(""))
 			},
 		},
 		"the target moved, and would not refuse": {
@@ -134,7 +134,7 @@ func TestNoReplayBeginsUnderAFreeze(t *testing.T) {
 	r := newRig(t, remembers(time.Hour))
 	p, _ := r.swallowed("a")
 	key := commit.Key{Tenant: "acme", ID: p.ID}
-	r.exec(controlSQL("", `frozen = true, freeze_epoch = k.freeze_epoch + 1`))
+	r.exec(frozenSQL(""))
 	if ok, err := r.store.BeginProbe(t.Context(), key, uuid.New(), commit.Replay, time.Minute, time.Second); ok || err != nil {
 		t.Errorf("a replay: got %v, %v, want none begun", ok, err)
 	}

@@ -109,7 +109,7 @@ with ok as materialized (
 
 // FinishRestore lifts the freeze of a restore. What is still held stays so, each by itself. finished is false where there was none.
 func (s *Store) FinishRestore(ctx context.Context, by, reason string) (finished bool, err error) {
-	finished, err = s.control(ctx, sqlFinishRestore, pgx.NamedArgs{"actor": by, "body": body(map[string]any{"reason": reason})})
+	err = s.control(ctx, sqlFinishRestore, pgx.NamedArgs{"actor": by, "body": body(map[string]any{"reason": reason})}, &finished)
 	if err != nil {
 		return false, fmt.Errorf("finishing a restore: %w", err)
 	}

@@ -172,9 +172,9 @@ func TestWhatMovesBetweenTheLookAndTheClaim(t *testing.T) {
 		name, sql string
 		want      fault.Code // empty: it authorises anew and is applied
 	}{
-		{"frozen", controlSQL("", `frozen = true, freeze_epoch = k.freeze_epoch + 1`), fault.Frozen},
-		{"the tenant is frozen", frozenTenantSQL("acme"), fault.Frozen},
-		{"another tenant is frozen", frozenTenantSQL("other"), ""},
+		{"frozen", frozenSQL(""), fault.Frozen},
+		{"the tenant is frozen", frozenSQL("acme"), fault.Frozen},
+		{"another tenant is frozen", frozenSQL("other"), ""},
 		{"frozen and thawed", controlSQL("", `freeze_epoch = k.freeze_epoch + 2`), ""},
 		{"an approver was removed", controlSQL("", `approvers_epoch = k.approvers_epoch + 1`), ""},
 		{"another policy", controlSQL("", `policy_version = 'p2', policy_epoch = k.policy_epoch + 1`), fault.Conflict},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cutonce/cutonce/audit"
 	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
 	"github.com/cutonce/cutonce/store"
 )
@@ -502,22 +503,28 @@ func TestSealsAndControlsAreNeverRewritten(t *testing.T) {
 func TestAFreezeIsChainedAndNamesItsAuthor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	everything, ours := r.order(commit.FreezeEverything, "", admin("kim")), r.order(commit.FreezeTenant, "", operator("lee"))
 	for _, step := range []struct {
-		scope   string
-		frozen  bool
-		changed bool
-	}{{"", true, true}, {"", true, false}, {"acme", false, false}, {"acme", true, true}, {"", false, true}, {"acme", false, true}} {
-		changed, err := r.store.SetFrozen(t.Context(), step.scope, step.frozen, "operator:kim", "a test")
-		if err != nil || changed != step.changed {
-			t.Errorf("%+v: got %v, %v", step, changed, err)
+		order commit.FreezeOrder
+		lift  bool
+		want  fault.Code
+	}{{everything, false, ""}, {ours, true, fault.NotFound}, {ours, false, ""}, {everything, true, ""}, {ours, true, ""}} {
+		var err error
+		if step.lift {
+			err = r.commits.Lift(t.Context(), step.order)
+		} else {
+			_, err = r.commits.Freeze(t.Context(), step.order)
+		}
+		if err != nil && fault.CodeOf(err) != step.want || err == nil && step.want != "" {
+			t.Errorf("%+v: got %v, want %q", step, err, step.want)
 		}
 	}
 	if c, err := r.apply(r.prepare("a", "new")); err != nil || c.Status != commit.StatusApplied {
 		t.Errorf("after the thaw: got %s, %v, want applied", c.Status, err)
 	}
 	var said string
-	r.scalar(&said, `select string_agg(scope || ':' || kind || ':' || actor, ' ' order by scope, seq) from control_events where kind like '%frozen'`)
-	if want := ":frozen:operator:kim :unfrozen:operator:kim acme:frozen:operator:kim acme:unfrozen:operator:kim"; said != want {
+	r.scalar(&said, `select string_agg(scope || ':' || kind || ':' || (convert_from(body, 'UTF8')::jsonb ->> 'by'), ' ' order by scope, seq) from control_events where kind like '%frozen'`)
+	if want := ":frozen:kim :unfrozen:kim acme:frozen:lee acme:unfrozen:lee"; said != want {
 		t.Errorf("got %q, want %q", said, want)
 	}
 	r.sealAll()

@@ -1,0 +1,56 @@
+-- +goose Up
+-- Freezes: what nobody may apply for a while. controls.frozen only says that its scope has any, so that a claim in quiet times looks
+-- no further; the rows say which, by whom, why and until when. A freeze whose time is over forbids nothing, whether or not its
+-- row is still there.
+create table freezes (
+  tenant_id text not null references controls (tenant_id) deferrable initially deferred,
+  kind      text not null check (kind in ('everything', 'tenant', 'connector', 'action')),
+  name      text not null,
+  frozen_by text not null check (frozen_by <> ''),
+  reason    text not null check (reason <> ''),
+  frozen_at timestamptz not null,
+  until     timestamptz check (until > frozen_at),
+  primary key (tenant_id, kind, name),
+  constraint freezes_everything check ((kind = 'everything') = (tenant_id = '')),
+  constraint freezes_name check ((name = '') = (kind in ('everything', 'tenant')))
+);
+comment on table freezes is
+  'What is frozen: everything (the empty tenant), a tenant, one of its connectors (a target system) or actions. Rows change only '
+  'together with their tenant''s control and its event.';
+
+-- The freeze that stands in the way of a change, the widest first. A connector is known by the beginning of the target's key.
+create function freeze_over(tenant text, action text, target_key text) returns setof freezes language sql volatile as $$
+  select f.* from freezes f
+  where f.tenant_id in ('', $1) and (f.until is null or f.until > clock_timestamp()) and case f.kind
+    when 'action' then f.name = $2
+    when 'connector' then starts_with($3, replace(replace(f.name, '\', '\\'), '|', '\|') || '|')
+    else true end
+  order by array_position(array['everything', 'tenant', 'connector', 'action'], f.kind), f.name
+  limit 1
+$$;
+
+-- A freeze is set, changed and lifted under its control's event, and never beside a control that denies that there is any.
+-- +goose StatementBegin
+create function guard_freeze() returns trigger language plpgsql as $$
+declare scope text;
+begin
+  if tg_op = 'DELETE' then scope := old.tenant_id; else scope := new.tenant_id; end if;
+  if not exists (select from controls c where c.tenant_id = scope and c.xmin = pg_current_xact_id()::xid) then
+    raise exception 'a freeze changes only together with its audit event' using errcode = 'CU003';
+  end if;
+  if exists (select from freezes f where f.tenant_id = scope) and not (select frozen from controls c where c.tenant_id = scope) then
+    raise exception 'a control says that it has freezes' using errcode = 'CU012';
+  end if;
+  return null;
+end $$;
+-- +goose StatementEnd
+create constraint trigger guard_freeze after insert or update or delete on freezes deferrable initially deferred
+  for each row execute function guard_freeze();
+create constraint trigger guard_frozen after update on controls deferrable initially deferred
+  for each row when (old.frozen and not new.frozen) execute function guard_freeze();
+create trigger no_truncate before truncate on freezes for each statement execute function refuse_change();
+
+-- +goose Down
+drop trigger guard_frozen on controls;
+drop table freezes;
+drop function freeze_over, guard_freeze;
