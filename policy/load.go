@@ -1,11 +1,14 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/cutonce/cutonce/internal/canon"
 )
@@ -24,8 +27,8 @@ type Policy struct {
 
 // Parse compiles one policy file; name is for error messages. Whatever is wrong is refused with the rule or key and its
 // place: an unknown key, a missing default, an expression that does not compile or compares two currencies.
-func Parse(name string, yaml []byte) (*Policy, error) {
-	doc, err := read(name, yaml)
+func Parse(name string, text []byte) (*Policy, error) {
+	doc, err := read(name, text)
 	if err != nil {
 		return nil, err
 	}
@@ -33,12 +36,15 @@ func Parse(name string, yaml []byte) (*Policy, error) {
 }
 
 // Load compiles the named files as one policy, in the order given; without names, every *.yaml and *.yml at the top of
-// files, by name. Exactly one of the files declares the default, and a rule's name is used once among all.
+// files, by name, except for cases (*.test.yaml). Exactly one of the files declares the default, and a rule's name is used once among all.
 func Load(files fs.FS, names ...string) (*Policy, error) {
 	if len(names) == 0 {
 		found, err := policyFiles(files)
 		if err != nil {
 			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, errors.New("there is no policy file (*.yaml) in the folder")
 		}
 		names = found
 	}
@@ -64,11 +70,33 @@ func policyFiles(files fs.FS) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if ext := path.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
+		switch ext := path.Ext(e.Name()); {
+		case e.IsDir() || ext != ".yaml" && ext != ".yml":
+		case IsCases(e.Name()):
+			if err := holdsCases(files, e.Name()); err != nil {
+				return nil, err
+			}
+		default:
 			names = append(names, e.Name())
 		}
 	}
 	return names, nil
+}
+
+// holdsCases refuses a policy that is named like a file of cases: its rules would be passed over in silence.
+func holdsCases(files fs.FS, name string) error {
+	raw, err := fs.ReadFile(files, name)
+	if err != nil {
+		return fmt.Errorf("reading the policy: %w", err)
+	}
+	var doc map[string]any
+	if err := yaml.Unmarshal(raw, &doc); err != nil {
+		return fmt.Errorf("policy %s: %w", name, plain(err))
+	}
+	if _, ok := doc["cases"]; !ok {
+		return fmt.Errorf("policy %s: a file of this name holds cases: [...]; rules in it would not be read", name)
+	}
+	return nil
 }
 
 type source struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/cutonce/cutonce/connector/rollback"
 	"github.com/cutonce/cutonce/internal/auth"
 	"github.com/cutonce/cutonce/internal/config"
+	"github.com/cutonce/cutonce/policy"
 )
 
 // This file turns settings into the rooms' own words.
@@ -86,7 +87,7 @@ func policySource(files fs.FS) (string, error) {
 	var all strings.Builder
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		ext := path.Ext(name)
-		if err != nil || d.IsDir() || ext != ".yaml" && ext != ".yml" {
+		if err != nil || d.IsDir() || ext != ".yaml" && ext != ".yml" || policy.IsCases(name) {
 			if d != nil && d.IsDir() && name != "." {
 				return fs.SkipDir
 			}
