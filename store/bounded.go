@@ -57,9 +57,21 @@ func (b bounded) read(ctx context.Context, sql string, args pgx.NamedArgs, into 
 
 // collect reads all rows.
 func collect[T any](ctx context.Context, b bounded, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
+	return collectAs(ctx, b, pgx.QueryExecModeCacheStatement, sql, args, scan)
+}
+
+// collectPlanned reads all rows by a plan that is made for these very arguments: the way to a tenant's rare changes is not the way to
+// another's many.
+func collectPlanned[T any](ctx context.Context, b bounded, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
+	return collectAs(ctx, b, pgx.QueryExecModeCacheDescribe, sql, args, scan)
+}
+
+func collectAs[T any](
+	ctx context.Context, b bounded, mode pgx.QueryExecMode, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T],
+) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	rows, err := b.Query(ctx, sql, args)
+	rows, err := b.Query(ctx, sql, mode, args)
 	if err != nil {
 		return nil, passing(err)
 	}

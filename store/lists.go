@@ -140,7 +140,7 @@ func (s *Store) List(ctx context.Context, f commit.Filter) ([]commit.Change, str
 		}
 		before = &place.ID
 	}
-	changes, err := collect(ctx, s.pool, listing(f), pgx.NamedArgs{
+	changes, err := collectPlanned(ctx, s.pool, listing(f), pgx.NamedArgs{
 		"tenant": f.Tenant, "owner": f.OwnerID, "person": f.OwnerPerson, "target": f.TargetID, "action": f.Action,
 		"statuses": statusesOf(f), "before": before, "limit": f.Limit + 1,
 	}, scanChange)
