@@ -58,10 +58,18 @@ type Changes interface {
 	Resolve(ctx context.Context, r commit.Resolution) (commit.Change, error)
 }
 
+// Freezes forbids applying for a while, and says what is frozen (commit.Service).
+type Freezes interface {
+	Freeze(ctx context.Context, o commit.FreezeOrder) (commit.Frozen, error)
+	Lift(ctx context.Context, o commit.FreezeOrder) error
+	Standing(ctx context.Context, who actor.Actor) ([]commit.Freeze, time.Time, error)
+}
+
 var (
 	_ Previews  = (*preview.Service)(nil)
 	_ Approvals = (*approvals.Service)(nil)
 	_ Changes   = (*commit.Service)(nil)
+	_ Freezes   = (*commit.Service)(nil)
 )
 
 // Deps are what the door needs. All but the last group is required.
@@ -69,6 +77,7 @@ type Deps struct {
 	Previews  Previews
 	Approvals Approvals
 	Changes   Changes
+	Freezes   Freezes
 	Verifier  Verifier
 	Challenge auth.Challenge
 	Catalog   *catalog.Catalog
@@ -127,7 +136,7 @@ func New(d Deps) (*echo.Echo, error) {
 
 func (d Deps) check() error {
 	for name, absent := range map[string]bool{
-		"Previews": d.Previews == nil, "Approvals": d.Approvals == nil, "Changes": d.Changes == nil, "Verifier": d.Verifier == nil,
+		"Previews": d.Previews == nil, "Approvals": d.Approvals == nil, "Changes": d.Changes == nil, "Freezes": d.Freezes == nil, "Verifier": d.Verifier == nil,
 		"Catalog": d.Catalog == nil, "Actions": d.Actions == nil, "Ready": d.Ready == nil, "Log": d.Log == nil, "Now": d.Now == nil,
 		"NewRequestID": d.NewRequestID == nil,
 	} {

@@ -28,12 +28,13 @@ const (
 	bodyDecision        = "decision"
 	bodyResolution      = "resolution"
 	bodyUndo            = "undo"
+	bodyFreeze          = "freeze"
 	param               = "param"
 )
 
 func compileBodies() (bodies, error) {
 	all := bodies{}
-	for _, name := range []string{bodyNone, bodyApprovalRequest, bodyCancel, bodyDecision, bodyResolution, bodyUndo, param} {
+	for _, name := range []string{bodyNone, bodyApprovalRequest, bodyCancel, bodyDecision, bodyResolution, bodyUndo, bodyFreeze, param} {
 		raw, err := schemas.ReadFile("schema/" + name + ".json")
 		if err != nil {
 			return nil, fmt.Errorf("reading the schema %s: %w", name, err)

@@ -131,7 +131,7 @@ func (r *rig) wire(s settings) {
 	r.must(err)
 	people := approvals.NewService(approvals.Deps{Store: r.store, Actions: registry, Policy: rules, Clocks: s.clocks})
 	r.change = commit.NewService(commit.Deps{
-		Store: r.store, Actions: registry, Recheck: people, PolicyVersion: rules.Version(), Secret: []byte("a secret of thirty-two bytes....."),
+		Store: r.store, Actions: registry, Freezes: r.store, Recheck: people, PolicyVersion: rules.Version(), Secret: []byte("a secret of thirty-two bytes....."),
 		Clocks: s.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: 10 * time.Millisecond, Log: log, Observe: observer{},
 	})
 	r.t.Cleanup(func() {
@@ -150,7 +150,7 @@ func (r *rig) wire(s settings) {
 	r.must(err)
 	var ids atomic.Int64
 	r.deps = api.Deps{
-		Previews: previews, Approvals: people, Changes: r.change, Verifier: verifier, Catalog: texts, Actions: registry,
+		Previews: previews, Approvals: people, Changes: r.change, Freezes: r.change, Verifier: verifier, Catalog: texts, Actions: registry,
 		Challenge: auth.Challenge{ResourceMetadataURL: audience + "/.well-known/oauth-protected-resource", ReadScopes: []string{"ads:read"}},
 		Ready:     r.store.Ping, ApplyWait: 5 * time.Second, Log: log, Now: time.Now, Version: "test",
 		NewRequestID: func() string { return fmt.Sprintf("req-%d", ids.Add(1)) },

@@ -27,6 +27,9 @@ const (
 	paramCursor        = "cursor"
 	paramLimit         = "limit"
 	paramNeedsOperator = "needs_operator"
+	paramKind          = "kind"
+	paramName          = "name"
+	paramReason        = "reason"
 )
 
 // routes is every operation of this door, and openapi.yaml says the same; a test compares the two.
@@ -49,6 +52,9 @@ func routes() []route {
 		{method: http.MethodPost, path: "/v1/previews/{id}/undo", query: format, serve: (*call).undo},
 		{method: http.MethodPost, path: "/v1/previews/{id}/probe", query: format, serve: (*call).probe},
 		{method: http.MethodPost, path: "/v1/previews/{id}/resolve", query: format, serve: (*call).resolve},
+		{method: http.MethodGet, path: "/v1/freezes", serve: (*call).freezes},
+		{method: http.MethodPost, path: "/v1/freezes", query: format, serve: (*call).freeze},
+		{method: http.MethodDelete, path: "/v1/freezes", query: []string{paramKind, paramName, paramReason}, serve: (*call).thaw},
 		{method: http.MethodGet, path: "/v1/approvals", query: []string{paramCursor, paramLimit, paramFormat}, serve: (*call).queue},
 		{
 			method: http.MethodGet, path: "/v1/outcomes", serve: (*call).outcomes,

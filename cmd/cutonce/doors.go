@@ -96,7 +96,7 @@ func (s *service) programsDoor() (http.Handler, error) {
 		return nil, err
 	}
 	return api.New(api.Deps{
-		Previews: s.previews, Approvals: s.approvals, Changes: s.commits, Verifier: s.verifier, Catalog: s.texts, Actions: s.actions,
+		Previews: s.previews, Approvals: s.approvals, Changes: s.commits, Freezes: s.commits, Verifier: s.verifier, Catalog: s.texts, Actions: s.actions,
 		Challenge: auth.Challenge{ResourceMetadataURL: at, ReadScopes: s.scopes(true)},
 		Ready:     s.ready, ApplyWait: s.settings.Clock.ApplyWait, Log: s.log, Now: time.Now, NewRequestID: newRequestID,
 		Version: version, Clocks: clocksOf(s.settings.Clock),
@@ -203,7 +203,7 @@ var routes = []string{
 	"/v1/actions", "/v1/finds/{tool}", "/v1/actions/{action}/previews", "/v1/previews", "/v1/previews/{id}", "/v1/previews/{id}/why",
 	"/v1/previews/{id}/approval-request", "/v1/previews/{id}/decisions", "/v1/previews/{id}/apply", "/v1/previews/{id}/cancel",
 	"/v1/previews/{id}/undo",
-	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/healthz", "/readyz", "/openapi.yaml",
+	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/v1/freezes", "/healthz", "/readyz", "/openapi.yaml",
 	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/changes/{id}", "/changes/{id}/review",
 	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/probe", "/changes/{id}/resolution", "/assets/{name}",
 }
