@@ -26,7 +26,7 @@ var small = []string{
 // whole are the statements that read everything on purpose.
 var whole = map[string]string{
 	"sqlUncovered": "the first seal of a cluster", "sqlDeclareRestore": "once after a restore", "sqlExportEvents": "an export", "sqlExportBare": "an export",
-	"sqlExportLeaves": "an export", "sqlExportTombstones": "an export",
+	"sqlExportLeaves": "an export", "sqlExportTombstones": "an export", "sqlRuled": "a replay of a policy",
 }
 
 // plan is a node of EXPLAIN's JSON.

@@ -18,12 +18,12 @@ import (
 
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "policy", Short: "Test a policy against its cases before it is put in force",
-		Args: exactly(0, "which command? test"),
+		Use: "policy", Short: "Test a policy before it is put in force: against its cases, and against the past",
+		Args: exactly(0, "which command? test or replay"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err.Error()) })
-	cmd.AddCommand(policyTestCommand())
+	cmd.AddCommand(policyTestCommand(), policyReplayCommand())
 	return cmd
 }
 
