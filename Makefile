@@ -97,7 +97,7 @@ test/postgres: ## Run the tests that need a database on Postgres 15, 17 and 18 (
 	@test/postgres/run
 
 .PHONY: bench
-bench: build ## Measure whole changes a second beside the limit their commits set (BENCH_SECONDS=4 a cell, CLIENTS=1,8,32)
+bench: build ## Measure whole changes a second beside the limit their commits set (BENCH_SECONDS=3 a cell, CLIENTS=1,8,32)
 	@cd bench && go run -mod=mod . -binary ../bin/cutonce $(ARGS)
 
 .PHONY: bench/scale

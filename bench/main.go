@@ -65,7 +65,7 @@ type options struct {
 
 // environment reads BENCH_SECONDS and CLIENTS.
 func (o *options) environment() error {
-	seconds, err := strconv.ParseFloat(cmp.Or(os.Getenv("BENCH_SECONDS"), "4"), 64)
+	seconds, err := strconv.ParseFloat(cmp.Or(os.Getenv("BENCH_SECONDS"), "3"), 64)
 	if err != nil || seconds <= 0 {
 		return errors.New("BENCH_SECONDS: how long a cell is measured")
 	}

@@ -24,7 +24,7 @@ func NewReader(cfg HTTPConfig) (*Reader, error) {
 		DisableCompression:  true,
 		TLSNextProto:        map[string]func(string, *tls.Conn) http.RoundTripper{},
 		TLSClientConfig:     cfg.TLS,
-		MaxIdleConnsPerHost: 16,
+		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     DefaultClocks().LeaseFor,
 	}
 	if cfg.Proxy != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -38,6 +39,9 @@ func positional(ctx context.Context, sql string, args []any) (string, []any) {
 	values := make([]any, len(p.names))
 	for n, name := range p.names {
 		values[n] = named[name]
+		if id, ok := values[n].(uuid.UUID); ok {
+			values[n] = [16]byte(id) // as itself, and not by way of its text
+		}
 	}
 	return p.sql, values
 }

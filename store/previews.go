@@ -25,7 +25,7 @@ const previewColumns = `
 // row is a preview as it is scanned.
 type row struct {
 	p                       preview.Preview
-	id                      uuid.UUID
+	id                      [16]byte
 	requester, ruling, vote []byte
 	digest                  []byte
 	requestedAt, approvedAt *time.Time

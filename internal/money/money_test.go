@@ -308,6 +308,20 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+func TestOurOwnLanguagesAreWrittenAsTheLibraryWrites(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		a := Amount{
+			Minor:    rapid.OneOf(rapid.Int64(), rapid.Int64Range(-20_000, 20_000)).Draw(t, "minor"),
+			Currency: rapid.SampledFrom([]Currency{"JPY", "KRW", "USD", "EUR", "KWD", "XXX"}).Draw(t, "currency"),
+		}
+		lang := rapid.SampledFrom([]string{"en", "ja"}).Draw(t, "lang")
+		if got, want := a.Format(lang), a.formatBy(lang); got != want {
+			t.Fatalf("%s: got %q, want %q", lang, got, want)
+		}
+	})
+}
+
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	raw, err := json.Marshal(struct{ A Amount }{Amount{1999, "USD"}})

@@ -38,6 +38,16 @@ func (a Amount) String() string { return a.Format("en") }
 // are the language's, and the code follows in every language, because ¥ and $ are each several currencies. The space
 // before it is an ordinary one; a page keeps the two together by style.
 func (a Amount) Format(lang string) string {
+	if lang == "en" || lang == "ja" {
+		if _, err := Exponent(a.Currency); err == nil {
+			return grouped(a.Decimal()) + " " + string(a.Currency)
+		}
+	}
+	return a.formatBy(lang)
+}
+
+// formatBy asks the library, which knows every language.
+func (a Amount) formatBy(lang string) string {
 	n, err := currency.NewAmount(a.Decimal(), string(a.Currency))
 	if err != nil {
 		return strings.TrimSpace(a.Decimal() + " " + string(a.Currency))
@@ -46,6 +56,29 @@ func (a Amount) Format(lang string) string {
 	f.CurrencyDisplay = currency.DisplayNone
 	f.MaxDigits = currency.DefaultDigits
 	return f.Format(n) + " " + string(a.Currency)
+}
+
+// grouped puts a comma before every three digits of the whole part, as English and Japanese do.
+func grouped(decimal string) string {
+	sign, digits := "", decimal
+	if strings.HasPrefix(decimal, "-") {
+		sign, digits = "-", decimal[1:]
+	}
+	whole, rest := digits, ""
+	if point := strings.IndexByte(digits, '.'); point >= 0 {
+		whole, rest = digits[:point], digits[point:]
+	}
+	if !isDigits(whole) || len(whole) <= 3 {
+		return decimal
+	}
+	b := append(make([]byte, 0, len(decimal)+len(whole)/3), sign...)
+	for i := range len(whole) {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b = append(b, ',')
+		}
+		b = append(b, whole[i])
+	}
+	return string(append(b, rest...))
 }
 
 // MarshalJSON writes {"amount":"19.99","currency":"USD"}: a string, so that no reader makes it a float.
