@@ -2,6 +2,8 @@ package commit
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cutonce/cutonce/internal/actor"
@@ -161,6 +163,11 @@ func (s *Service) freezable(kind FreezeKind) map[string]bool {
 		}
 	}
 	return names
+}
+
+// Freezable lists the actions and the connectors that can be frozen by name.
+func (s *Service) Freezable() (actions, connectors []string) {
+	return slices.Sorted(maps.Keys(s.freezable(FreezeAction))), slices.Sorted(maps.Keys(s.freezable(FreezeConnector)))
 }
 
 func checkFreeze(o FreezeOrder) error {

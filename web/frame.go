@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 
+	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/approvals"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/visible"
@@ -11,11 +12,13 @@ import (
 // frame is what every page has around it.
 type frame struct {
 	// Title is unique to the page; the layout adds the product's name.
-	Title   string
-	Lang    string
-	Langs   []langLink
-	Who     string
-	Nav     []navItem
+	Title string
+	Lang  string
+	Langs []langLink
+	Who   string
+	Nav   []navItem
+	// Frozen is what is frozen, at the top of every page.
+	Frozen  []answer.Freeze
 	Version string
 }
 
@@ -50,11 +53,16 @@ func (c *console) frameOf(v *visit, title, section string) frame {
 		f.Who = visible.Text(v.who.Subject)
 	}
 	waiting, unknown := c.badges(v)
-	for _, item := range []navItem{
+	f.Frozen = c.banner(v)
+	items := []navItem{
 		{Href: "/", Label: v.t("web.nav.queue"), Badge: waiting},
 		{Href: "/outcomes", Label: v.t("web.nav.outcomes"), Badge: unknown},
 		{Href: "/history", Label: v.t("web.nav.history")},
-	} {
+	}
+	if may, _ := commit.MayFreeze(v.who); may && c.Freezes != nil {
+		items = append(items, navItem{Href: "/freeze", Label: v.t("web.nav.freeze")})
+	}
+	for _, item := range items {
 		item.Current = item.Href == section
 		f.Nav = append(f.Nav, item)
 	}

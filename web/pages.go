@@ -16,5 +16,6 @@ var pages = map[string]pageSpec{
 		"agent", "badge", "columns", "diff", "document", "figures", "problem", "quorum", "rule", "settle", "time", "unusual",
 	}},
 	"outcomes": {&outcomesPage{}, []string{"columns", "diff", "time"}},
+	"freeze":   {&freezePage{}, []string{"badge", "problem", "time"}},
 	"history":  {&historyPage{}, []string{"badge", "diff", "problem", "time"}},
 }

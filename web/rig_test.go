@@ -159,7 +159,7 @@ func (r *rig) openCore(registry *connector.Registry) {
 	r.must(err)
 	r.approvals = approvals.NewService(approvals.Deps{Store: r.store, Actions: registry, Policy: rules, Clocks: r.clocks})
 	r.commits = commit.NewService(commit.Deps{
-		Store: r.store, Actions: registry, Recheck: r.approvals, PolicyVersion: rules.Version(), Secret: []byte("a secret of thirty-two bytes....."),
+		Store: r.store, Actions: registry, Freezes: r.store, Recheck: r.approvals, PolicyVersion: rules.Version(), Secret: []byte("a secret of thirty-two bytes....."),
 		Clocks: r.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: time.Hour, Log: quiet, Observe: observer{},
 	})
 	r.t.Cleanup(func() {
@@ -182,6 +182,9 @@ func (r *rig) serve(registry *connector.Registry) {
 	}
 	if d.Approvals == nil {
 		d.Approvals = r.approvals
+	}
+	if d.Freezes == nil && r.commits != nil {
+		d.Freezes = r.commits
 	}
 	if d.Commits == nil {
 		d.Commits = r.commits

@@ -71,11 +71,13 @@ type DevPerson struct {
 type Deps struct {
 	Approvals Approvals
 	Commits   Commits
-	Sessions  Sessions
-	SignIn    SignIn
-	Dev       DevSignIn
-	Catalog   *catalog.Catalog
-	Log       *slog.Logger
+	// Freezes is nil where nothing can be frozen from here.
+	Freezes  Freezes
+	Sessions Sessions
+	SignIn   SignIn
+	Dev      DevSignIn
+	Catalog  *catalog.Catalog
+	Log      *slog.Logger
 	// Version is shown at the foot of each page.
 	Version string
 	// PublicURL is where browsers reach the console; its origin may post forms. It has no path: the console is at the root.
@@ -142,6 +144,12 @@ func (c *console) routes() http.Handler {
 	// A form's address, opened as a link, shows the change and does nothing.
 	for _, form := range []string{"decision", "probe", "resolution"} {
 		mux.HandleFunc("GET /changes/{id}/"+form, c.signedIn(c.toChange))
+	}
+	if c.Freezes != nil {
+		mux.HandleFunc("GET /freeze", c.signedIn(c.frozen))
+		mux.HandleFunc("POST /freeze", c.signedIn(c.freeze))
+		mux.HandleFunc("POST /freeze/lift", c.signedIn(c.thaw))
+		mux.HandleFunc("GET /freeze/lift", c.signedIn(func(v *visit) error { return v.goTo("/freeze") }))
 	}
 	mux.HandleFunc("/", c.open(c.nowhere))
 	return mux
