@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/fault"
 )
 
 // Person says who has signed in at a configured issuer through the client of a console, from claims that the caller has
@@ -16,7 +17,10 @@ func (v *Verifier) Person(issuerURL, client string, verified map[string]any, gra
 		return actor.Actor{}, fmt.Errorf("signing in at %s: it is not a configured issuer", issuerURL)
 	}
 	c := claims(verified)
-	if c["act"] != nil {
+	switch {
+	case c["sub"] == nil:
+		return actor.Actor{}, refuse("claim", fault.Args{"claim": "sub"})
+	case c["act"] != nil:
 		return actor.Actor{}, refuse("act", nil)
 	}
 	a := actor.Actor{Issuer: i.URL, Kind: actor.Human, Client: client}
