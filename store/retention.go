@@ -73,10 +73,8 @@ type Retired struct {
 func (s *Store) Retire(ctx context.Context, keep time.Duration, after preview.ID, limit int) (Retired, error) {
 	var r Retired
 	var next *uuid.UUID
-	err := again(ctx, func() error {
-		return s.pool.QueryRow(ctx, sqlRetire, pgx.NamedArgs{"keep": keep, "after": after.UUID(), "limit": limit, "actor": service}).
-			Scan(&r.Count, &next, &r.Done)
-	})
+	err := s.write(ctx, sqlRetire, pgx.NamedArgs{"keep": keep, "after": after.UUID(), "limit": limit, "actor": service},
+		&r.Count, &next, &r.Done)
 	if err != nil {
 		return Retired{Next: after}, fmt.Errorf("retiring old changes: %w", err)
 	}

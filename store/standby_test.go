@@ -58,6 +58,7 @@ func (r *rig) loseStandby() {
 func (r *rig) findStandby() {
 	r.exec(`alter system reset synchronous_standby_names`)
 	r.exec(`select pg_reload_conf()`)
+	r.exec(`update policies set loaded_at = loaded_at`) // ends once the server has read the setting
 }
 
 // cancelWait cancels the next wait for the standby, as an operator or a timeout would, and returns when it has ended.

@@ -123,3 +123,41 @@ func TestNoGuardUsesTheTransactionsClock(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryWriteIsTrustedOnlyAfterACleanEnd: what changes something goes through write or pipeline, which look for the server's
+// warning. Sessions are no record of anything.
+func TestEveryWriteIsTrustedOnlyAfterACleanEnd(t *testing.T) {
+	t.Parallel()
+	writes := regexp.MustCompile(`(?i)\b(insert into|update \w+ |delete from)`)
+	constants, files, found := sqlConstants(t), token.NewFileSet(), 0
+	allowed := map[string]bool{"bounded.go": true, "sessions.go": true}
+	for _, f := range sources(t, files) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) < 2 {
+				return true
+			}
+			how, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || how.Sel.Name != "QueryRow" && how.Sel.Name != "Exec" && how.Sel.Name != "read" {
+				return true
+			}
+			if on, ok := how.X.(*ast.SelectorExpr); !ok || on.Sel.Name != "pool" && on.Sel.Name != "reserve" {
+				return true
+			}
+			found++
+			at := files.Position(n.Pos())
+			sql, named := call.Args[1].(*ast.Ident)
+			switch {
+			case allowed[at.Filename]:
+			case named && writes.MatchString(constants[sql.Name]):
+				t.Errorf("%s: %s changes something and trusts whatever comes back", at, sql.Name)
+			case named && constants[sql.Name] == "" && how.Sel.Name != "read":
+				t.Errorf("%s: a statement that is not named: it may change something", at)
+			}
+			return true
+		})
+	}
+	if found < 5 {
+		t.Errorf("got %d calls, want more: are they found at all?", found)
+	}
+}

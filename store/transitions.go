@@ -93,7 +93,7 @@ func (s *Store) moveAndRead(ctx context.Context, tenant string, id preview.ID, s
 func (s *Store) moved(ctx context.Context, sql string, args pgx.NamedArgs) (preview.Preview, bool, error) {
 	var r row
 	var now time.Time
-	err := again(ctx, func() error { return s.pool.QueryRow(ctx, sql, args).Scan(append(r.into(), &now)...) })
+	err := s.write(ctx, sql, args, append(r.into(), &now)...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return preview.Preview{}, false, nil
