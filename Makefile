@@ -76,6 +76,13 @@ SEED ?= 0
 test/soak: build ## Let many clients use three replicas that are killed and paused, then check every promise (SOAK=60s SEED=n)
 	@go run ./test/soak -binary bin/cutonce -for $(SOAK) -seed $(SEED)
 
+# Attacks of the security suite, separated by commas; empty means all.
+ATTACKS ?=
+
+.PHONY: test/security
+test/security: build ## Attack a real service over the network: nothing may come of any of it (ATTACKS=T1,S4 for some)
+	@go run ./test/security -binary bin/cutonce -attacks '$(ATTACKS)'
+
 .PHONY: test/mutants
 test/mutants: ## Take the guards out of the program one at a time: cutonce verify must turn red each time
 	@go run ./test/mutants

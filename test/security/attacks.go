@@ -1,0 +1,44 @@
+package main
+
+import "slices"
+
+// attacks are all of them, by where they strike.
+func attacks() []attack { return slices.Concat(tokenAttacks, consoleAttacks) }
+
+// tokenAttacks are at the three doors that take a token: the JSON API reading, the JSON API applying, MCP applying.
+var tokenAttacks = []attack{
+	{"T1", "algorithm confusion: HS256 with the RSA public key as its secret, in eight spellings",
+		"asymmetric algorithms only, and the one that the key was published for", algConfusion},
+	{"T2", "alg none in any spelling, a stripped signature", "no such algorithm is known", algNone},
+	{"T3", "kid as a path, as SQL, as a URL, as no text at all", "a kid is looked up among the issuer's published keys and nowhere else", kidInjection},
+	{"T4", "a key of the attacker's by jku, x5u, jwk or x5c", "keys come from the configured issuer alone; the attacker's server is never called", keyByHeader},
+	{"T5", "an audience list without us, audiences that resemble ours", "compared exactly", wrongAudience},
+	{"T6", "no audience at all", "required", noAudience},
+	{"T7", "an expired token, one that never expires", "exp is required and compared with 30 s of leeway", expired},
+	{"T8", "a token from the future (nbf, iat)", "compared with 30 s of leeway", notYet},
+	{"T9", "another issuer's key, another issuer's tenant, an issuer that resembles ours",
+		"keys belong to one issuer, tenants to the issuers that may speak for them, names are compared exactly", issuerMixUp},
+	{"T10", "300 made-up key IDs, to make us hammer the issuer", "the keys are fetched at most every ten seconds, whatever is asked for", keyFlood},
+	{"T11", "ID, refresh and logout tokens as access tokens", "recognised by typ, at_hash and audience", notAccessTokens},
+	{"T12", "tokens of 17, 40 and 80 KiB", "16 KiB at most, headers 64 KiB", oversized},
+	{"T13", "another's payload or signature, a claim given twice, an algorithm that the key is not for, a critical extension",
+		"verified as it came", tampered},
+	{"T14", "a good token in a cookie, a query, a body, another scheme, twice", "read from one Authorization: Bearer header and nowhere else", tokenElsewhere},
+}
+
+// consoleAttacks are at the people's door.
+var consoleAttacks = []attack{
+	{"S1", "a session's cookie replayed after sign-out, and after sign-out everywhere", "a session is a row, and the row is gone", replayedSession},
+	{"S2", "a session cookie planted before the person signs in", "every sign-in makes a new name; a planted one is nobody's", fixedSession},
+	{"S3", "two session cookies, one without __Host-, malformed ones", "none of them counts", twoCookies},
+	{"S4", "a form of another site posts a decision (Sec-Fetch-Site, Origin, Origin: null)", "refused before the session is looked at", crossSite},
+	{"S5", "a page of ours in another site's frame, script in a page of ours", "CSP on every answer of the console: no script, no frame, no foreign form target", framed},
+	{"S6", "next= leads to another site", "only a path of ours is followed", openRedirect},
+	{"S7", "another Host, X-Forwarded-Host", "addresses come from the configuration, never from a request", hostGames},
+	{"S8", "an attempt to sign in that another browser began, a forged state, a code of another attempt, a replayed answer",
+		"state is sealed and bound to the browser; PKCE binds the code to the attempt", signInMixUp},
+	{"S9", "a forged ID token: none, another key, the client secret as HMAC key, another audience, nonce, issuer, party, an expired one",
+		"verified against the provider's keys, this client and this attempt", forgedIDToken},
+	{"S10", "a session's cookie at the API and at MCP, a token at the console", "each door knows its own kind", wrongDoor},
+	{"S11", "a decision by GET, by HEAD, by a method override", "nothing changes on GET; overrides are not known", byAnotherMethod},
+}
