@@ -45,11 +45,14 @@ func (b bounded) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 }
 
 // read reads one row, and once more if the first connection turned out to be broken: after a restart of the server every
-// pooled connection is.
+// pooled connection is, so they are all given up before the second time.
 func (b bounded) read(ctx context.Context, sql string, args pgx.NamedArgs, into ...any) error {
 	err := b.QueryRow(ctx, sql, args).Scan(into...)
 	var broken *passingError
 	if errors.As(err, &broken) && ctx.Err() == nil {
+		if broken.cut() {
+			b.Reset()
+		}
 		err = b.QueryRow(ctx, sql, args).Scan(into...)
 	}
 	return err
@@ -82,6 +85,15 @@ func collectAs[T any](
 // passingError is a database that cannot be reached for the moment. It says that trying again later is right, which holds for
 // every call of this package: reads have no effect, and writes are guarded or remembered.
 type passingError struct{ err error }
+
+// cut reports whether the connection is gone, rather than slow or refused.
+func (e *passingError) cut() bool {
+	var pg *pgconn.PgError
+	if errors.As(e.err, &pg) {
+		return pg.Code[:3] == classShutdown
+	}
+	return !errors.Is(e.err, context.DeadlineExceeded) && !errors.Is(e.err, context.Canceled)
+}
 
 // Error is for logs.
 func (e *passingError) Error() string { return e.err.Error() }

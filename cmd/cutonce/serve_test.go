@@ -156,6 +156,7 @@ func TestServeRefuses(t *testing.T) {
 		"an issuer over http":        {[]string{"CUTONCE_ISSUER_URL=http://issuer.example"}, []string{"issuer.example"}},
 		"a lease too short to send":  {[]string{"CUTONCE_CLOCK_LEASE=15s"}, []string{"CUTONCE_CLOCK_LEASE"}},
 		"two problems at once":       {[]string{"CUTONCE_SECRET=", "CUTONCE_ADS_URL="}, []string{"CUTONCE_SECRET", "CUTONCE_ADS_URL"}},
+		"three operators":            {[]string{"CUTONCE_ADS_RESOLVE_BY=3"}, []string{"CUTONCE_ADS_RESOLVE_BY", "1 or 2"}},
 		"half a platform":            {[]string{"CUTONCE_DEPLOYS_URL=https://d.example"}, []string{"CUTONCE_DEPLOYS_TOKEN", "CUTONCE_DEPLOYS_SYSTEM"}},
 		"a misspelt action":          {[]string{"CUTONCE_POLICY_DIR=" + misspelt(t)}, []string{"budget_chnage"}},
 		"a secret twice":             {[]string{"CUTONCE_SECRET_FILE=/dev/null"}, []string{"CUTONCE_SECRET_FILE"}},

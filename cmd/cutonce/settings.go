@@ -30,7 +30,8 @@ func adsOf(s config.Settings) adbudget.Config {
 	return adbudget.Config{
 		BaseURL: t.URL, AllowPlainHTTP: t.AllowPlainHTTP, Token: string(t.Token), System: t.System, HonoursKeys: t.HonoursKeys,
 		KeyRetention: t.KeyRetention, NoLookup: t.NoLookup, SettleFor: settleOf(t, s.Clock), Sandbox: t.Sandbox,
-		HTTP: connector.HTTPConfig{Timeout: s.Clock.Send},
+		ResolveBy: t.ResolveBy,
+		HTTP:      connector.HTTPConfig{Timeout: s.Clock.Send},
 	}
 }
 
@@ -39,7 +40,8 @@ func deploysOf(s config.Settings) rollback.Config {
 	return rollback.Config{
 		BaseURL: t.URL, AllowPlainHTTP: t.AllowPlainHTTP, Token: string(t.Token), System: t.System, HonoursKeys: t.HonoursKeys,
 		KeyRetention: t.KeyRetention, NoLookup: t.NoLookup, SettleFor: settleOf(t, s.Clock), Sandbox: t.Sandbox,
-		HTTP: connector.HTTPConfig{Timeout: s.Clock.Send},
+		ResolveBy: t.ResolveBy,
+		HTTP:      connector.HTTPConfig{Timeout: s.Clock.Send},
 	}
 }
 

@@ -68,6 +68,8 @@ type Config struct {
 	SettleFor time.Duration
 	// HistoryUpTo is how many deployments of an environment are read at most to tell what lies in between (1000 if zero).
 	HistoryUpTo int
+	// ResolveBy is how many operators settle an outcome that nobody can look up: one (also if zero) or two.
+	ResolveBy int
 	// Sandbox: tests may roll deployments back here.
 	Sandbox bool
 	// Clocks override the service's defaults for the action.
@@ -152,7 +154,7 @@ func (c *Connector) load() error {
 	c.texts = texts
 	c.action = connector.Action{
 		Name: ActionName, Version: 1, Scopes: []string{ScopeRollback}, ReadScopes: []string{ScopeRead},
-		Input: schemas["deployment_rollback"], Clocks: c.cfg.Clocks,
+		Input: schemas["deployment_rollback"], Clocks: c.cfg.Clocks, ResolveBy: c.cfg.ResolveBy,
 	}
 	c.find = connector.Find{
 		Name: FindName, Scopes: []string{ScopeRead}, Input: schemas["deployments_find"], Item: schemas["deployment"],

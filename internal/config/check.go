@@ -154,6 +154,9 @@ func (p *Problems) target(name string, t Target) {
 	}
 	p.need(name+"_URL", t.URL, "where is the platform?")
 	p.need(name+"_TOKEN (or _FILE)", string(t.Token), "with which credential?")
+	if t.ResolveBy != 1 && t.ResolveBy != 2 {
+		p.add("%s_RESOLVE_BY: 1 or 2", name)
+	}
 	p.need(name+"_SYSTEM", t.System, "what is the platform's host and account called?")
 }
 

@@ -108,6 +108,7 @@ type Target struct {
 	KeyRetention   time.Duration `env:"KEY_RETENTION" default:"24h" doc:"For how long it remembers them."`
 	NoLookup       bool          `env:"NO_LOOKUP" default:"false" doc:"The platform cannot find a change by its request key: operators settle what is unknown."`
 	Settle         time.Duration `env:"SETTLE" doc:"How long after a send an empty look-up proves nothing. Default: CUTONCE_CLOCK_SETTLE."`
+	ResolveBy      int           `env:"RESOLVE_BY" default:"1" doc:"How many operators must say the same before their word settles an outcome that no look-up could: 1 or 2."`
 	Sandbox        bool          `env:"SANDBOX" default:"false" doc:"This account is a sandbox: cutonce connector test may change it. Without this word nothing is sent there by any test."`
 }
 
