@@ -126,6 +126,16 @@ type Approval struct {
 	Justification string  `json:"justification,omitempty"`
 	EndedBy       string  `json:"ended_by,omitempty"`
 	EndReason     string  `json:"end_reason,omitempty"`
+	// Confirm says that the requester's own person confirms, instead of people who vote; Confirmed that they have.
+	Confirm   bool       `json:"confirm,omitempty"`
+	Confirmed *Confirmed `json:"confirmed,omitempty"`
+}
+
+// Confirmed is the word of the person that a change was asked by or for.
+type Confirmed struct {
+	Name   string    `json:"name"`
+	At     time.Time `json:"at"`
+	Digest string    `json:"digest"`
 }
 
 // Seats asks for count people, each in one of the groups.

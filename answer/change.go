@@ -56,11 +56,15 @@ func (w Writer) Value(v connector.Value) *Value {
 }
 
 func (w Writer) approval(p preview.Preview) *Approval {
-	if len(p.Ruling.Needs) == 0 && len(p.Votes) == 0 && p.EndedBy == "" {
+	if len(p.Ruling.Needs) == 0 && len(p.Votes) == 0 && p.EndedBy == "" && !p.Ruling.Confirm {
 		return nil
 	}
 	a := &Approval{
 		Needs: SeatsOf(p.Ruling.Needs), Votes: []Vote{}, Justification: p.Justification, EndedBy: p.EndedBy, EndReason: p.EndReason,
+		Confirm: p.Ruling.Confirm,
+	}
+	if p.Confirmed != nil {
+		a.Confirmed = &Confirmed{Name: visible.Text(p.Confirmed.Name), At: p.Confirmed.At.UTC(), Digest: p.Confirmed.Digest.String()}
 	}
 	for _, v := range p.Votes {
 		if v.Round == p.Round {

@@ -92,6 +92,9 @@ func (w Writer) sentence(c commit.Change) string {
 	args := fault.Args{
 		"groups": w.Groups(c.Preview.Ruling.Needs), "by": c.Preview.EndedBy, "reason": c.Preview.EndReason, "rule": c.Preview.Ruling.Rule,
 	}
+	if c.Confirms() {
+		key, args["by"] = key+".confirm", c.Preview.Requester.HumanName()
+	}
 	if len(c.Executions) > 0 {
 		e := c.Executions[0]
 		switch {

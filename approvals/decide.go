@@ -16,6 +16,8 @@ import (
 // Decision is what a person says about what was on their screen.
 type Decision struct {
 	Approve bool
+	// Confirm is the word of the requester's own person, where the ruling asks for that. It is no vote, and excludes Approve.
+	Confirm bool
 	// Reason is required for a rejection.
 	Reason string
 	// Digest is the one that was on the screen.
@@ -52,7 +54,7 @@ func (s *Service) Decide(ctx context.Context, who actor.Actor, id preview.ID, d 
 }
 
 func leastFor(d Decision) int {
-	if d.Approve {
+	if d.Approve || d.Confirm {
 		return 0
 	}
 	return leastReason
@@ -65,11 +67,14 @@ func (s *Service) decide(
 	if !preview.MayRead(who, p) {
 		return p, false, fault.New(fault.NotFound, nil)
 	}
-	if err := whyNot(who, p); err != nil {
+	if err := mayDecide(who, p, d); err != nil {
 		return p, false, err
 	}
 	if d.Digest != p.Digest {
 		return p, false, fault.New(fault.DigestMismatch, nil)
+	}
+	if d.Confirm {
+		return s.confirm(ctx, who, p, now)
 	}
 	if repeated, err := earlier(who, p, d); repeated || err != nil {
 		return p, repeated, err
@@ -90,6 +95,10 @@ func whyNot(who actor.Actor, p preview.Preview) error {
 	switch {
 	case who.Kind != actor.Human:
 		return humansOnly()
+	case p.Ruling.Confirm && !confirms(who, p):
+		return forbid("fault.forbidden.confirm_only", fault.Args{"by": p.Requester.HumanName()})
+	case p.Ruling.Confirm:
+		return nil
 	case p.Requester.Involves(who.Person()):
 		return forbid("fault.forbidden.own_change", nil)
 	case len(p.Ruling.Needs) == 0:
@@ -98,6 +107,47 @@ func whyNot(who actor.Actor, p preview.Preview) error {
 		return forbid("fault.forbidden.no_seat", fault.Args{"groups": groupsOf(p)})
 	}
 	return nil
+}
+
+// mayDecide is whyNot for one kind of decision: where a confirmation is asked for, nothing else is heard, and nowhere else is one.
+func mayDecide(who actor.Actor, p preview.Preview, d Decision) error {
+	if err := whyNot(who, p); err != nil {
+		return err
+	}
+	switch {
+	case p.Ruling.Confirm && !d.Confirm:
+		return fault.New(fault.Forbidden, nil).WithKey("fault.forbidden.confirm_instead")
+	case d.Confirm && !p.Ruling.Confirm:
+		return fault.New(fault.Forbidden, nil).WithKey("fault.forbidden.no_confirmation")
+	}
+	return nil
+}
+
+// confirms reports whether this is the person that the change was asked by or for. It is the same issuer's person, unlike where
+// people are kept from deciding: taking two for one would be the mistake here.
+func confirms(who actor.Actor, p preview.Preview) bool {
+	return who.Kind == actor.Human && preview.Owns(who, p)
+}
+
+// confirmed reports whether that person has confirmed what is stored.
+func confirmed(p preview.Preview) bool {
+	return p.Confirmed != nil && p.Confirmed.Round == p.Round && p.Confirmed.Digest == p.Digest
+}
+
+func (s *Service) confirm(ctx context.Context, who actor.Actor, p preview.Preview, now time.Time) (preview.Preview, bool, error) {
+	if confirmed(p) {
+		return p, true, nil
+	}
+	if err := stillOpen(p, now, Decision{Approve: true}); err != nil {
+		return p, false, err
+	}
+	done, moved, err := s.Store.RecordConfirmation(ctx, RecordedConfirmation{
+		Tenant: p.Tenant, ID: p.ID, Revision: p.Revision, Digest: p.Digest, By: who, RulingBy: p.Ruling.Version, LiveFor: s.clocks(p).ApplyWindow,
+	})
+	if err != nil {
+		return p, false, fmt.Errorf("recording the confirmation: %w", err)
+	}
+	return done, moved, nil
 }
 
 func humansOnly() error {
@@ -146,7 +196,7 @@ func (s *Service) record(who actor.Actor, p preview.Preview, d Decision) Recorde
 		Person: who.Person(), Name: who.HumanName(), Groups: who.Groups, Approve: d.Approve, Reason: d.Reason,
 		Digest: d.Digest, Round: p.Round, RulingBy: p.Ruling.Version,
 	}
-	verdict := Quorum(p.Ruling.Needs, append(current(p), vote))
+	verdict := Tally(p.Ruling, append(current(p), vote))
 	r := RecordedDecision{
 		Tenant: p.Tenant, ID: p.ID, Revision: p.Revision, Digest: d.Digest, Vote: vote, By: who,
 		From: p.State, Next: p.State, LiveFor: s.clocks(p).ApplyWindow, Missing: verdict.Missing,
@@ -157,6 +207,9 @@ func (s *Service) record(who actor.Actor, p preview.Preview, d Decision) Recorde
 		r.Next = preview.Rejected
 	case verdict.Met:
 		r.Next = preview.Approved
+	case p.State == preview.Approved:
+		// Without this person's approval too few are left: others must be asked. Their approvals stand.
+		r.Next, r.LiveFor = preview.NeedsApproval, s.clocks(p).PreviewTTL
 	}
 	return r
 }

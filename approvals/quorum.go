@@ -35,6 +35,27 @@ func Quorum(needs policy.Requirement, votes []preview.Vote) Verdict {
 	return Verdict{Met: len(missing) == 0, Missing: missing, Approved: len(yes)}
 }
 
+// Tally is Quorum by what a ruling says of rejections: a veto, unless it lets them take away one person, whose approval then counts
+// no more. Whether anybody else is left to fill the seats is not known here: groups are known of those who come.
+func Tally(r policy.Ruling, votes []preview.Vote) Verdict {
+	if !r.Abstain {
+		return Quorum(r.Needs, votes)
+	}
+	return Quorum(r.Needs, remaining(votes))
+}
+
+// remaining are the approvals of those who have not rejected.
+func remaining(votes []preview.Vote) []preview.Vote {
+	var left []preview.Vote
+	for _, v := range votes {
+		away := slices.ContainsFunc(votes, func(o preview.Vote) bool { return !o.Approve && actor.SamePerson(o.Person, v.Person) })
+		if !away {
+			left = append(left, v)
+		}
+	}
+	return left
+}
+
 // expand turns "two of ads-leads" into two single seats.
 func expand(needs policy.Requirement) [][]string {
 	var seats [][]string

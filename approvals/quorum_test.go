@@ -193,3 +193,66 @@ func TestAnotherApprovalNeverUndoesAQuorum(t *testing.T) {
 		}
 	})
 }
+
+func abstained(needs policy.Requirement) policy.Ruling { return policy.Ruling{Needs: needs, Abstain: true} }
+
+// drawVotes are approvals with some rejections among them.
+func drawVotes(t *rapid.T) []preview.Vote {
+	votes := drawApprovals(t)
+	for i := range votes {
+		if rapid.IntRange(0, 3).Draw(t, "rejects") == 0 {
+			votes[i].Approve = false
+		}
+	}
+	return votes
+}
+
+func TestARejectionThatIsNoVetoCountsAsIfItsAuthorHadNotCome(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		needs, votes := drawNeeds(t), drawVotes(t)
+		gone := map[string]bool{}
+		for _, v := range votes {
+			if !v.Approve {
+				gone[strings.ToLower(v.Person)] = true
+			}
+		}
+		var others []preview.Vote
+		for _, v := range votes {
+			if !gone[strings.ToLower(v.Person)] {
+				others = append(others, v)
+			}
+		}
+		got, want := approvals.Tally(abstained(needs), votes), approvals.Quorum(needs, others)
+		if diff := cmp.Diff(want, got); diff != "" || got.Vetoed {
+			t.Fatalf("vetoed %v (-without them +got):\n%s", got.Vetoed, diff)
+		}
+	})
+}
+
+func TestARejectionNeverHelps(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		needs, votes := drawNeeds(t), drawVotes(t)
+		before := approvals.Tally(abstained(needs), votes)
+		by := rapid.SampledFrom([]string{"p", "Q", "r", "nobody"}).Draw(t, "by")
+		after := approvals.Tally(abstained(needs), append(votes, no(by, groups...)))
+		if after.Met && !before.Met || count(after.Missing) < count(before.Missing) || after.Approved > before.Approved {
+			t.Fatalf("got %+v after a rejection, had %+v", after, before)
+		}
+		// And nothing that its author says later brings them back.
+		if diff := cmp.Diff(after, approvals.Tally(abstained(needs), append(votes, no(by, groups...), yes(by, groups...)))); diff != "" {
+			t.Fatalf("an approval after it (-before +after):\n%s", diff)
+		}
+	})
+}
+
+func TestWithoutSayingSoARejectionIsAVeto(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		needs, votes := drawNeeds(t), drawVotes(t)
+		if diff := cmp.Diff(approvals.Quorum(needs, votes), approvals.Tally(policy.Ruling{Needs: needs}, votes)); diff != "" {
+			t.Fatalf("(-quorum +tally):\n%s", diff)
+		}
+	})
+}

@@ -26,6 +26,8 @@ type Store interface {
 	// RecordDecision stores a vote and the state it leads to, if the preview is still at the revision, digest and states
 	// that the verdict was computed from, and returns what became of it. moved is false otherwise, and nothing is stored.
 	RecordDecision(ctx context.Context, d RecordedDecision) (p preview.Preview, moved bool, err error)
+	// RecordConfirmation stores the confirmation that approves a change, under the same comparisons.
+	RecordConfirmation(ctx context.Context, c RecordedConfirmation) (p preview.Preview, moved bool, err error)
 	// Queue lists pending changes of a tenant, the first to expire first.
 	Queue(ctx context.Context, tenant string, page Page) ([]preview.Preview, string, time.Time, error)
 }
@@ -46,11 +48,23 @@ type RecordedDecision struct {
 	By       actor.Actor
 	// Next is the state that the vote leads to; equal to From if it changes nothing yet.
 	From, Next preview.State
-	// LiveFor is the apply window, used when Next is approved.
+	// LiveFor is how long Next lives, where it is another state than From: the apply window, or the preview's.
 	LiveFor time.Duration
 	Missing policy.Requirement
 	// Action is for those who count decisions; it is not stored.
 	Action string
+}
+
+// RecordedConfirmation is the word of the requester's own person.
+type RecordedConfirmation struct {
+	Tenant   string
+	ID       preview.ID
+	Revision int64
+	Digest   canon.Digest
+	By       actor.Actor
+	// RulingBy is the version of the policy that lets them; LiveFor the apply window.
+	RulingBy string
+	LiveFor  time.Duration
 }
 
 // Ruler is the policy that rules at apply.
@@ -141,7 +155,7 @@ func (s *Service) Queue(ctx context.Context, who actor.Actor, page Page) ([]Item
 
 // Item computes the quorum so far and what the person may do about a preview.
 func (s *Service) Item(who actor.Actor, p preview.Preview) Item {
-	return Item{Preview: p, Quorum: Quorum(p.Ruling.Needs, current(p)), WhyNot: whyNot(who, p)}
+	return Item{Preview: p, Quorum: Tally(p.Ruling, current(p)), WhyNot: whyNot(who, p)}
 }
 
 // Standing says whether an approved preview may still be applied under the policy as it is now; at is the database's time.
@@ -156,7 +170,7 @@ func (s *Service) Standing(p preview.Preview, at time.Time) (preview.Standing, p
 		return preview.DeniedNow, now
 	}
 	// A requirement that names nobody is met by nobody.
-	if len(now.Needs) > 0 && Quorum(now.Needs, current(p)).Met {
+	if now.Confirm && confirmed(p) || len(now.Needs) > 0 && Tally(now, current(p)).Met {
 		return preview.Stands, now
 	}
 	return preview.NeedsMore, now

@@ -105,6 +105,10 @@ func explain(c Change) Why {
 	e := explanations[c.Status]
 	w := Why{Change: c, Mover: e.mover, Next: e.next, Since: c.Preview.CreatedAt}
 	w.Text = connector.Say("why."+string(c.Status), whyArgs(c))
+	if c.Confirms() {
+		w.Text = connector.Say("why."+string(c.Status)+".confirm", connector.Args{"by": c.Preview.Requester.HumanName(), "rule": c.Preview.Ruling.Rule})
+		w.Mover = "requester"
+	}
 	if c.Status.open() {
 		w.Until = c.Preview.Deadline
 	}
@@ -117,6 +121,11 @@ func explain(c Change) Why {
 		explainExecution(c, &w)
 	}
 	return w
+}
+
+// Confirms reports whether the change waits for its requester's own person, and for nobody else.
+func (c Change) Confirms() bool {
+	return c.Preview.Ruling.Confirm && (c.Status == StatusNeedsApproval || c.Status == StatusPending)
 }
 
 func whyArgs(c Change) connector.Args {

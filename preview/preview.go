@@ -82,6 +82,8 @@ type Preview struct {
 	// EndedBy and EndReason tell who ended the change before it was claimed, and why.
 	EndedBy   string
 	EndReason string
+	// Confirmed is the word of the requester's own person, where the ruling asks for that instead of people; nil if it was not given.
+	Confirmed *Confirmation
 	Votes     []Vote
 	// SeenAt is the database's time when this was read or written, zero where nobody asked for it. It is not stored.
 	SeenAt time.Time
@@ -94,6 +96,15 @@ type Content struct {
 	Impact connector.Impact `json:"impact"`
 	// Reverts is the preview that this one undoes, empty if none.
 	Reverts string `json:"reverts,omitempty"`
+}
+
+// Confirmation is the word of the person that a change was asked by or for. It is no vote.
+type Confirmation struct {
+	Person string       `json:"person"`
+	Name   string       `json:"name"`
+	Digest canon.Digest `json:"digest"`
+	Round  int          `json:"round"`
+	At     time.Time    `json:"at"`
 }
 
 // Vote is one person's decision on one digest.

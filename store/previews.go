@@ -17,7 +17,7 @@ import (
 // previewColumns are what a Preview is read from, with its votes.
 const previewColumns = `
   p.id, p.tenant_id, p.action, p.action_version, p.requester, p.document, p.digest, p.created_at, p.state, p.ruling, p.deadline,
-  p.revision, p.round, p.justification, p.requested_at, p.approved_at, p.ended_by, p.end_reason,
+  p.revision, p.round, p.justification, p.requested_at, p.approved_at, p.ended_by, p.end_reason, p.confirmed,
   (select coalesce(json_agg(json_build_object('person', d.person, 'name', d.name, 'groups', d.groups, 'approve', d.approve,
      'reason', d.reason, 'digest', encode(d.digest, 'hex'), 'round', d.round, 'at', d.decided_at, 'policy_version', d.policy_version)
      order by d.decided_at), '[]') from decisions d where d.preview_id = p.id) as votes`
@@ -35,7 +35,7 @@ func (r *row) into() []any {
 	p := &r.p
 	return []any{
 		&r.id, &p.Tenant, &p.Action, &p.ActionVersion, &r.requester, &p.Document, &r.digest, &p.CreatedAt, &p.State, &r.ruling,
-		&p.Deadline, &p.Revision, &p.Round, &p.Justification, &r.requestedAt, &r.approvedAt, &p.EndedBy, &p.EndReason, &r.vote,
+		&p.Deadline, &p.Revision, &p.Round, &p.Justification, &r.requestedAt, &r.approvedAt, &p.EndedBy, &p.EndReason, &p.Confirmed, &r.vote,
 	}
 }
 

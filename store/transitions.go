@@ -115,8 +115,8 @@ const sqlDecide = locked + `, ok as (
   select id, @tenant, @round, @person, @name, @groups, @approve, @reason, @digest, @policy_version, now from ok
 ), u as (
   update previews p set state = @next, revision = p.revision + 1,
-    deadline = case when @next = 'approved' then ok.now + @live_for::interval else p.deadline end,
-    approved_at = case when @next = 'approved' then ok.now else p.approved_at end,
+    deadline = case when @next <> @from and @next in ('approved', 'needs_approval') then ok.now + @live_for::interval else p.deadline end,
+    approved_at = case when @next <> @from and @next = 'approved' then ok.now when @next = 'needs_approval' then null else p.approved_at end,
     ended_at = case when @next = 'rejected' then ok.now end, ended_by = case when @next = 'rejected' then @name else '' end,
     end_reason = case when @next = 'rejected' then @reason else '' end, ` + nextHead + `
   from ok where p.id = @id returning p.*, ok.now
@@ -128,6 +128,8 @@ func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision
 	switch {
 	case d.Next == preview.Rejected:
 		kind = "rejected"
+	case !d.Vote.Approve:
+		kind = "abstained"
 	case d.Next == preview.Approved:
 		kind = "approved"
 	}
@@ -157,11 +159,35 @@ func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision
 	return p, moved, nil
 }
 
+// sqlConfirmed stores the word of the requester's own person, which the ruling asks for instead of people.
+const sqlConfirmed = locked + `, ok as (
+  select id, clock_timestamp() as now from l
+  where state = 'pending' and deadline > clock_timestamp() and digest = @digest and revision = @revision
+), u as (
+  update previews p set state = 'approved', revision = p.revision + 1, deadline = ok.now + @live_for::interval, approved_at = ok.now,
+    confirmed = jsonb_build_object('person', @person::text, 'name', @name::text, 'digest', encode(@digest, 'hex'), 'round', p.round, 'at', ok.now),
+    ` + nextHead + `
+  from ok where p.id = @id returning p.*, ok.now
+)` + chainedAndRead
+
+// RecordConfirmation compares and sets. See approvals.Store.
+func (s *Store) RecordConfirmation(ctx context.Context, c approvals.RecordedConfirmation) (preview.Preview, bool, error) {
+	p, moved, err := s.moved(ctx, sqlConfirmed, pgx.NamedArgs{
+		"id": c.ID.UUID(), "tenant": c.Tenant, "digest": c.Digest[:], "revision": c.Revision, "person": c.By.Person(), "name": c.By.HumanName(),
+		"live_for": c.LiveFor, "kind": "confirmed", "actor": c.By.ID(),
+		"body": body(map[string]any{"person": c.By.Person(), "digest": c.Digest.String(), "policy_version": c.RulingBy}),
+	})
+	if err != nil {
+		return preview.Preview{}, false, fmt.Errorf("recording a confirmation: %w", err)
+	}
+	return p, moved, nil
+}
+
 const sqlSendBack = locked + `, ok as (
   select id, clock_timestamp() as now from l where state = 'approved' and deadline > clock_timestamp()
 ), u as (
   update previews p set state = 'needs_approval', round = p.round + 1, revision = p.revision + 1, ruling = @ruling,
-    approved_at = null, deadline = ok.now + @live_for::interval, ` + nextHead + `
+    approved_at = null, confirmed = null, deadline = ok.now + @live_for::interval, ` + nextHead + `
   from ok where p.id = @id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
 )` + chained
 

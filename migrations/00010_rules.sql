@@ -50,7 +50,54 @@ create constraint trigger guard_frozen after update on controls deferrable initi
   for each row when (old.frozen and not new.frozen) execute function guard_freeze();
 create trigger no_truncate before truncate on freezes for each statement execute function refuse_change();
 
+-- The requester's own person may confirm a change of low risk. It is no vote and stands apart: a policy that wants people at apply
+-- finds none.
+alter table previews add column confirmed jsonb;
+-- +goose StatementBegin
+create function guard_confirmed() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    raise exception 'nothing is born confirmed' using errcode = 'CU006';
+  elsif new.confirmed is null then
+    if new.round = old.round then
+      raise exception 'a confirmation goes only when the change is sent back' using errcode = 'CU002';
+    end if;
+  elsif old.confirmed is not null or old.state <> 'pending' or new.state <> 'approved'
+      or not coalesce((old.ruling ->> 'confirm')::boolean, false) or old.requester_person = ''
+      or new.confirmed ->> 'person' is distinct from old.requester_person
+      or new.confirmed ->> 'digest' is distinct from encode(old.digest, 'hex') then
+    raise exception 'only the requester''s own person confirms, and only what was shown and may be confirmed' using errcode = 'CU006';
+  end if;
+  return new;
+end $$;
+-- +goose StatementEnd
+create trigger guard_confirmed before update on previews for each row when (new.confirmed is distinct from old.confirmed)
+  execute function guard_confirmed();
+create trigger guard_new_confirmed before insert on previews for each row when (new.confirmed is not null)
+  execute function guard_confirmed();
+
+-- A rejection takes its author away, whether or not it ends the change; and where a confirmation is asked for, votes are not.
+-- +goose StatementBegin
+create function guard_vote() returns trigger language plpgsql as $$
+begin
+  if new.approve and exists (select from decisions d where d.preview_id = new.preview_id and d.round = new.round and not d.approve
+      and lower(substring(d.person from position('#' in d.person) + 1)) = lower(substring(new.person from position('#' in new.person) + 1))) then
+    raise exception 'who has rejected does not approve' using errcode = 'CU006';
+  end if;
+  if exists (select from previews p where p.id = new.preview_id and (p.ruling ->> 'confirm')::boolean) then
+    raise exception 'a confirmation is no vote' using errcode = 'CU006';
+  end if;
+  return new;
+end $$;
+-- +goose StatementEnd
+create trigger guard_vote before insert on decisions for each row execute function guard_vote();
+
 -- +goose Down
+drop trigger guard_vote on decisions;
+drop trigger guard_confirmed on previews;
+drop trigger guard_new_confirmed on previews;
+drop function guard_vote, guard_confirmed;
+alter table previews drop column confirmed;
 drop trigger guard_frozen on controls;
 drop table freezes;
 drop function freeze_over, guard_freeze;
