@@ -28,14 +28,19 @@ func changesCommand() *cobra.Command {
 		Args: exactly(0, "which command? list, show, why, probe or resolve"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	f.register(cmd)
+	cmd.AddCommand(changesList(&f), changesShow(&f), changesWhy(&f), changesProbe(&f), changesResolve(&f))
+	return cmd
+}
+
+// register adds the flags of every command that asks a service.
+func (f *changesFlags) register(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&f.url, "url", "", "the service, such as https://cutonce.example (plain http on this machine only)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file that holds the access token")
 	flags.StringVar(&f.language, "lang", "", "en or ja; if not given, that of LC_ALL, LC_MESSAGES or LANG, else what the token says")
 	flags.BoolVar(&f.json, "json", false, "print the service's answer as it is")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err.Error()) })
-	cmd.AddCommand(changesList(&f), changesShow(&f), changesWhy(&f), changesProbe(&f), changesResolve(&f))
-	return cmd
 }
 
 // exactly wants n arguments, and else says what it wants.

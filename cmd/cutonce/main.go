@@ -74,6 +74,6 @@ func root() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), changesCommand(), migrateCommand(), policyCommand(), demoCommand(), targetCommand(), healthCommand(), verifyCommand(), auditCommand(), restoreCommand(), connectorCommand(), versionCommand())
+	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), changesCommand(), freezeCommand(), migrateCommand(), policyCommand(), demoCommand(), targetCommand(), healthCommand(), verifyCommand(), auditCommand(), restoreCommand(), connectorCommand(), versionCommand())
 	return cmd
 }

@@ -219,8 +219,14 @@ type printed struct {
 // changes runs `cutonce changes` as somebody, with nothing but a URL and a token. env wins.
 func (s *stage) changes(person string, env []string, args ...string) printed {
 	s.t.Helper()
+	return s.run(person, env, append([]string{"changes"}, args...)...)
+}
+
+// run is the program, asking the stage's service as a person.
+func (s *stage) run(person string, env []string, args ...string) printed {
+	s.t.Helper()
 	given := append([]string{"CUTONCE_URL=" + s.url, "CUTONCE_TOKEN=" + s.token(person), "LANG=en_US.UTF-8", "TZ=Asia/Tokyo"}, env...)
-	p := begin(s.t, s.dir, given, append([]string{"changes"}, args...)...)
+	p := begin(s.t, s.dir, given, args...)
 	return printed{code: p.wait(), out: p.stdout.String(), err: p.stderr.String()}
 }
 

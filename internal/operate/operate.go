@@ -81,6 +81,11 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values) (Reply,
 	return c.ask(ctx, http.MethodGet, path, nil)
 }
 
+// Delete ends something.
+func (c *Client) Delete(ctx context.Context, path string, query url.Values) (Reply, error) {
+	return c.ask(ctx, http.MethodDelete, path+"?"+query.Encode(), nil)
+}
+
 // Post says something. Where an UnheardError comes back, it is not known whether it was heard.
 func (c *Client) Post(ctx context.Context, path string, body any) (Reply, error) {
 	raw, err := json.Marshal(body)
