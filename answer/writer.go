@@ -12,6 +12,7 @@ import (
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/internal/visible"
 	"github.com/cutonce/cutonce/policy"
+	"github.com/cutonce/cutonce/preview"
 )
 
 // Op is the call that is answered: the same status is an error for one call and an answer for another.
@@ -89,6 +90,10 @@ func (w Writer) sentence(c commit.Change) string {
 			return own
 		}
 	}
+	if e := c.Preview.Ruling.Exceeded; e != nil && c.Status == commit.StatusDenied {
+		f := preview.NoRoom(e)
+		return w.text(f.Key, f.Args)
+	}
 	args := fault.Args{
 		"groups": w.Groups(c.Preview.Ruling.Needs), "by": c.Preview.EndedBy, "reason": c.Preview.EndReason, "rule": c.Preview.Ruling.Rule,
 	}
@@ -125,14 +130,14 @@ func reasonOf(e commit.Execution) string {
 func refused(op Op, c commit.Change, replayed bool) *fault.Fault {
 	switch {
 	case op == OpPrepare && !replayed && c.Status == commit.StatusDenied:
-		return fault.New(fault.PolicyDenied, fault.Args{"rule": c.Preview.Ruling.Rule})
+		return denied(c.Preview.Ruling)
 	case op != OpApply:
 		return nil
 	}
 	p := c.Preview
 	switch c.Status {
 	case commit.StatusDenied:
-		return fault.New(fault.PolicyDenied, fault.Args{"rule": p.Ruling.Rule})
+		return denied(p.Ruling)
 	case commit.StatusRejected:
 		return fault.New(fault.Rejected, fault.Args{"by": p.EndedBy, "reason": p.EndReason})
 	case commit.StatusCanceled:
@@ -145,6 +150,14 @@ func refused(op Op, c commit.Change, replayed bool) *fault.Fault {
 		return notApplied(c)
 	}
 	return nil
+}
+
+// denied tells a rule from a cap that had no room when the change was prepared.
+func denied(r preview.Ruling) *fault.Fault {
+	if r.Exceeded != nil {
+		return preview.NoRoom(r.Exceeded)
+	}
+	return fault.New(fault.PolicyDenied, fault.Args{"rule": r.Rule})
 }
 
 func notApplied(c commit.Change) *fault.Fault {

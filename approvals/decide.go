@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ const retries = 8
 
 // Decide records one person's decision. A repeated decision is the same decision. A different one by the same person is a
 // conflict, except that a rejection before the claim is always heard (veto). Faults: not_found, forbidden, digest_mismatch,
-// expired, conflict, in_progress, invalid_input. When an error is returned, nothing was recorded.
+// expired, conflict, in_progress, exposure_exceeded, invalid_input. When an error is returned, nothing was recorded.
 func (s *Service) Decide(ctx context.Context, who actor.Actor, id preview.ID, d Decision) (preview.Preview, error) {
 	if who.Kind != actor.Human {
 		return preview.Preview{}, humansOnly()
@@ -83,6 +84,10 @@ func (s *Service) decide(
 		return p, false, err
 	}
 	decided, done, err = s.Store.RecordDecision(ctx, s.record(who, p, d))
+	var exceeded *preview.Exceeded
+	if errors.As(err, &exceeded) {
+		return p, false, preview.NoRoom(exceeded)
+	}
 	if err != nil {
 		return p, false, fmt.Errorf("recording the decision: %w", err)
 	}

@@ -25,6 +25,7 @@ type Store interface {
 	RequestApproval(ctx context.Context, m preview.Move) (p preview.Preview, moved bool, err error)
 	// RecordDecision stores a vote and the state it leads to, if the preview is still at the revision, digest and states
 	// that the verdict was computed from, and returns what became of it. moved is false otherwise, and nothing is stored.
+	// A vote that would approve what a cap has no room for is not stored: the error is a *preview.Exceeded.
 	RecordDecision(ctx context.Context, d RecordedDecision) (p preview.Preview, moved bool, err error)
 	// RecordConfirmation stores the confirmation that approves a change, under the same comparisons.
 	RecordConfirmation(ctx context.Context, c RecordedConfirmation) (p preview.Preview, moved bool, err error)

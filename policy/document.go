@@ -21,6 +21,7 @@ type document struct {
 	// Zone is where the rules' days and hours are, such as Asia/Tokyo.
 	Zone      string              `yaml:"zone"`
 	Calendars map[string]calendar `yaml:"calendars"`
+	Caps      []capText           `yaml:"caps"`
 }
 
 // outcome is a requirement with the words that go with it.
@@ -205,6 +206,11 @@ func (d document) check() error {
 	for i, r := range d.Rules {
 		if err := r.check(); err != nil {
 			return fmt.Errorf("rule %d (%s): %w", i+1, r.Name, err)
+		}
+	}
+	for i, c := range d.Caps {
+		if err := c.check(); err != nil {
+			return fmt.Errorf("cap %d (%s): %w", i+1, c.Name, err)
 		}
 	}
 	return nil

@@ -25,7 +25,11 @@ func (p *Policy) Evaluate(facts Facts) Ruling {
 			t.count(r, r.ask(s))
 		}
 	}
+	charges := t.charges()
 	ruling := t.ruling()
+	if ruling.Verdict != Deny {
+		ruling.Charges = charges
+	}
 	ruling.Version, ruling.Warnings, ruling.Risk = p.version, t.warnings, t.risk
 	return ruling
 }

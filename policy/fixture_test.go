@@ -19,6 +19,7 @@ func TestACaseSaysEveryThingARuleCanLookAt(t *testing.T) {
 	p, err := policy.Parse("p.yaml", []byte(`
 version: 1
 zone: Asia/Tokyo
+caps: [{name: daily, actions: [budget_change], field: budget, per: tenant, window: day, limit: {EUR: 9000}}]
 calendars: {year-end: [{from: "2026-12-28", to: "2027-01-03"}]}
 default: {require: [{any_of: [people]}]}
 rules:
@@ -48,10 +49,12 @@ cases:
     reversible: true
     requester: {kind: agent, issuer: i, subject: s, on_behalf_of: mika, owner: o, client: c, tenant: t, groups: [ads], roles: [r]}
     now: 2026-12-31T15:30:00Z
-    expect: {verdict: require, rule: every-thing, needs: [], confirm: true, abstain: false, risk: high, warnings: [], message: {en: All., ja: 全部。}}
+    expect: {verdict: require, rule: every-thing, needs: [], confirm: true, abstain: false, risk: high, warnings: [], charges: {daily: EUR 2500.00}, message: {en: All., ja: 全部。}}
   - name: nothing of it
     action: budget_change
-    expect: {verdict: allow, rule: every-thing, risk: high, confirm: true, warnings: [x], message: {en: A., ja: あ。}}
+    before: {budget: EUR 1}
+    after: {budget: EUR 1}
+    expect: {verdict: allow, rule: every-thing, risk: high, confirm: true, warnings: [x], charges: {daily: EUR 1}, message: {en: A., ja: あ。}}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +71,7 @@ cases:
 		{What: "warnings", Expected: "x", Got: ""},
 		{What: "message.en", Expected: "A.", Got: ""},
 		{What: "message.ja", Expected: "あ。", Got: ""},
+		{What: "charges", Expected: "daily 1.00 EUR", Got: ""},
 	}
 	if diff := cmp.Diff(want, differences); diff != "" {
 		t.Errorf("%+v (-want +got):\n%s", got, diff)

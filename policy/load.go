@@ -22,6 +22,7 @@ type Policy struct {
 	// fallback is what happens when nothing matched, and when a rule that denies cannot be told.
 	fallback rule
 	when     when
+	caps     []capText
 	version  string
 }
 
@@ -131,6 +132,9 @@ func assemble(sources []source) (*Policy, error) {
 			p.rules, all = append(p.rules, compiled), append(all, text)
 		}
 	}
+	if p.caps, err = capsOf(sources, w); err != nil {
+		return nil, err
+	}
 	p.version, err = p.versionOf(all)
 	return p, err
 }
@@ -172,7 +176,15 @@ func (p *Policy) versionOf(written []ruleText) (string, error) {
 		}
 		calendars[name] = spans
 	}
-	digest, err := canon.SumOf(map[string]any{"format": "2", "rules": said, "zone": p.when.zoneName, "calendars": calendars})
+	content := map[string]any{"format": "2", "rules": said, "zone": p.when.zoneName, "calendars": calendars}
+	if len(p.caps) > 0 {
+		caps := make([]any, len(p.caps))
+		for i, c := range p.caps {
+			caps[i] = c.describe()
+		}
+		content["caps"] = caps
+	}
+	digest, err := canon.SumOf(content)
 	if err != nil {
 		return "", fmt.Errorf("naming the policy's version: %w", err)
 	}
@@ -213,12 +225,23 @@ func (p *Policy) UsesTime() bool {
 // CheckActions refuses a rule about an action that does not exist: a misspelt name would switch a ceiling off in silence.
 // Wiring calls it with the registry's actions.
 func (p *Policy) CheckActions(known []string) error {
-	for _, r := range p.rules {
-		for _, action := range r.actions {
+	about := func(what, name string, actions []string) error {
+		for _, action := range actions {
 			if !slices.Contains(known, action) {
-				return fmt.Errorf("policy: rule %s is about the action %q, which does not exist (there are: %s)",
-					r.name, action, strings.Join(known, ", "))
+				return fmt.Errorf("policy: %s %s is about the action %q, which does not exist (there are: %s)",
+					what, name, action, strings.Join(known, ", "))
 			}
+		}
+		return nil
+	}
+	for _, r := range p.rules {
+		if err := about("rule", r.name, r.actions); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.caps {
+		if err := about("cap", c.Name, c.Actions); err != nil {
+			return err
 		}
 	}
 	return nil

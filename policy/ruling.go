@@ -42,6 +42,9 @@ type Ruling struct {
 	Warnings []connector.Warning `json:"warnings,omitempty"`
 	// Saw are the values that the deciding rule compared, as text, for the approver and the audit.
 	Saw map[string]string `json:"saw,omitempty"`
+	// Charges are what the change takes from declared caps when it is approved; Exceeded is the cap that had no room for it.
+	Charges  []Charge  `json:"charges,omitempty"`
+	Exceeded *Exceeded `json:"exceeded,omitempty"`
 }
 
 // Requirement is an AND of seats to fill.

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/cutonce/cutonce/internal/money"
 )
 
 // expectation is what a case says of its ruling. What it does not say is not compared.
@@ -18,6 +20,8 @@ type expectation struct {
 	Abstain  *bool        `yaml:"abstain"`
 	Warnings *[]string    `yaml:"warnings"`
 	Message  *texts       `yaml:"message"`
+	// Charges are what the change takes from each cap, as amounts.
+	Charges *map[string]valueText `yaml:"charges"`
 }
 
 // riskNone is how a case says that no rule marks the change.
@@ -70,7 +74,30 @@ func (p *Policy) Try(c Case) (Ruling, []Difference) {
 			d.compare("message."+lang, (*c.expect.Message)[lang], got.Texts[lang])
 		}
 	}
+	if c.expect.Charges != nil {
+		d.compare("charges", chargesOf(*c.expect.Charges), chargesIn(got))
+	}
 	return got, d
+}
+
+func chargesOf(written map[string]valueText) string {
+	var said []string
+	for name, v := range written {
+		if v.amount == nil {
+			said = append(said, name+" "+notThere)
+			continue
+		}
+		said = append(said, name+" "+v.amount.String())
+	}
+	return joined(said)
+}
+
+func chargesIn(r Ruling) string {
+	var said []string
+	for _, c := range r.Charges {
+		said = append(said, c.Cap+" "+money.Amount{Minor: c.Minor, Currency: c.Currency}.String())
+	}
+	return joined(said)
 }
 
 type differences []Difference

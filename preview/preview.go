@@ -54,6 +54,9 @@ func ParseID(text string) (id ID, ok bool) {
 // Ruling is the policy's verdict stored with a preview.
 type Ruling = policy.Ruling
 
+// Exceeded is a cap that has no room for a change; stores return it as an error.
+type Exceeded = policy.Exceeded
+
 // Preview is one proposed change. Everything but the fields under "life" is immutable from the moment it is stored; a
 // trigger in Postgres refuses to change it.
 type Preview struct {

@@ -22,7 +22,8 @@ type Store interface {
 	FindReplay(ctx context.Context, q ReplayQuery) (*Preview, error)
 	// Create stores a new preview with its first audit event. created is false when another call stored the same key first, or,
 	// without a key, while the caller's newest preview of the same input is open and shows the target as it still is: that preview
-	// is returned instead. ErrKeyRetired is its one expected error.
+	// is returned instead. An approved preview for which a cap has no room is stored as denied, and returned so. ErrKeyRetired is its
+	// one expected error.
 	Create(ctx context.Context, n New) (p Preview, created bool, err error)
 	// Preview reads one preview and the database's time. It returns the fault not_found for an unknown ID.
 	Preview(ctx context.Context, tenant string, id ID) (Preview, time.Time, error)

@@ -115,7 +115,7 @@ with same as materialized (
 )
 select (select id from open), (select created_at from i), (select deadline from i)`
 
-// Create stores a preview in one round trip. See preview.Store.
+// Create stores a preview in one round trip; in two where a cap refuses what the policy has allowed. See preview.Store.
 func (s *Store) Create(ctx context.Context, n preview.New) (preview.Preview, bool, error) {
 	args, err := createArgs(n)
 	if err != nil {
@@ -134,6 +134,10 @@ func (s *Store) Create(ctx context.Context, n preview.New) (preview.Preview, boo
 			return r.QueryRow().Scan(&open, &createdAt, &deadline)
 		})
 	})
+	if e := exceededBy(err); e != nil && n.Preview.State == preview.Approved {
+		n.Preview.Ruling, n.Preview.State = e.Ruling(n.Preview.Ruling), preview.Denied
+		return s.Create(ctx, n)
+	}
 	switch {
 	case nameRetired(err):
 		return preview.Preview{}, false, preview.ErrKeyRetired

@@ -235,6 +235,8 @@ type rig struct {
 	direct *store.Store
 	pool   *pgxpool.Pool
 	target *ledger
+	// front is asked in the target's place, nil if nothing stands before it.
+	front  connector.Connector
 	others []connector.Connector
 	rules  *ruler
 	clocks connector.Clocks
@@ -330,7 +332,11 @@ func openPool(t testing.TB, url string, conns int32) *store.Store {
 
 func services(t testing.TB, r *rig, s *store.Store) (*preview.Service, *approvals.Service, *commit.Service) {
 	t.Helper()
-	registry, err := connector.NewRegistry(append([]connector.Connector{r.target}, r.others...)...)
+	first := r.front
+	if first == nil {
+		first = r.target
+	}
+	registry, err := connector.NewRegistry(append([]connector.Connector{first}, r.others...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,6 +147,9 @@ func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision
 			"round": d.Vote.Round, "state": string(d.Next), "missing": d.Missing.String(),
 		}),
 	})
+	if e := exceededBy(err); e != nil {
+		return preview.Preview{}, false, refusedByCap(e)
+	}
 	switch {
 	case violates(err, "decisions_one_each"):
 		return preview.Preview{}, false, nil
