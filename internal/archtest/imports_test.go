@@ -73,7 +73,7 @@ var rooms = map[string]room{
 	"internal/wire":              {},
 	"test/crash":                 {Ours: []string{"audit", "commit", "preview", "internal/devissuer", "internal/pglocal", "internal/target", "internal/wire", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"}},
 	"test/fleet":                 {Ours: []string{"answer", "commit", "preview", "examples/policies", "internal/child", "internal/devissuer", "internal/pglocal", "internal/target"}, Libs: []string{"github.com/jackc/pgx/v5"}},
-	"test/security":              {Ours: []string{"internal/target", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5"}},
+	"test/security":              {Ours: []string{"internal/devissuer", "internal/target", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"}},
 	"test/failover":              {Ours: []string{"audit", "preview", "internal/pglocal", "internal/target", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5"}},
 	"test/soak":                  {Ours: []string{"audit", "preview", "internal/pglocal", "internal/target", "internal/wire", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/anishathalye/porcupine"}},
 	"test/mutants":               {Ours: []string{"internal/pglocal"}},

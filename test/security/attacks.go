@@ -3,7 +3,7 @@ package main
 import "slices"
 
 // attacks are all of them, by where they strike.
-func attacks() []attack { return slices.Concat(tokenAttacks, consoleAttacks) }
+func attacks() []attack { return slices.Concat(tokenAttacks, consoleAttacks, authorityAttacks) }
 
 // tokenAttacks are at the three doors that take a token: the JSON API reading, the JSON API applying, MCP applying.
 var tokenAttacks = []attack{
@@ -41,4 +41,21 @@ var consoleAttacks = []attack{
 		"verified against the provider's keys, this client and this attempt", forgedIDToken},
 	{"S10", "a session's cookie at the API and at MCP, a token at the console", "each door knows its own kind", wrongDoor},
 	{"S11", "a decision by GET, by HEAD, by a method override", "nothing changes on GET; overrides are not known", byAnotherMethod},
+}
+
+// authorityAttacks come from somebody who is known, and may not do this.
+var authorityAttacks = []attack{
+	{"A1", "another tenant's change, by every route, tool and page that takes an ID", "not found, as if it did not exist", otherTenant},
+	{"A2", "another agent's change in the same tenant: read, ask, apply, cancel, undo", "an agent knows its own changes alone", otherAgents},
+	{"A3", "telling a foreign ID from one that does not exist", "the answers are the same", enumeration},
+	{"A4", "the requester approves: as a person, in other letters, from another issuer, as the owner of the agent",
+		"people are compared by name in any letters, whichever issuer knows them", ownApproval},
+	{"A5", "an agent approves: with act, through an agent's or an unknown client, as a client by itself", "only a surely human caller decides", agentApproves},
+	{"A6", "a person approves without the group: by role, by a group that resembles it", "groups are compared exactly; no role stands in for one", withoutGroup},
+	{"A7", "an approval of something else: another change's digest, none, half of one", "a decision carries the digest of the whole document", staleDigest},
+	{"A8", "deciding and applying after the time is over, while nothing sweeps", "the database's clock is asked in the statement that moves the change", afterExpiry},
+	{"A9", "applying what was not approved, was rejected, cancelled, denied", "only what is approved can be claimed", notApproved},
+	{"A10", "policy, approvals, approved_by, tenant and the like in bodies, queries and headers", "closed schemas; who calls is in the token alone", influence},
+	{"A11", "operators' work by agents, requesters, approvers and auditors: resolve, freeze", "a human with the role", operatorsWork},
+	{"A12", "a token without the scope, or with one that resembles it", "compared exactly, at every call", withoutScope},
 }

@@ -25,6 +25,9 @@ type attack struct {
 // public is the service's address as people know it; TLS would end in front of it.
 const public = "https://cutonce.example"
 
+// neighbour is a tenant whose people sign in at the same provider.
+const neighbour = "initech"
+
 // stage is the service under attack and what it stands between.
 type stage struct {
 	f        *fleet.Fleet
@@ -87,7 +90,7 @@ func (s *stage) replica() fleet.Replica {
 	return fleet.Replica{Database: s.database, Target: s.recorder.URL, Env: []string{
 		"CUTONCE_PUBLIC_URL=" + public, "CUTONCE_LOG_LEVEL=DEBUG",
 		"CUTONCE_ISSUER2_URL=" + s.home.URL, "CUTONCE_ISSUER2_AGENT_CLIENTS=" + bot, "CUTONCE_ISSUER2_HUMAN_CLIENTS=" + console,
-		"CUTONCE_ISSUER2_TENANTS=" + fleet.Tenant,
+		"CUTONCE_ISSUER2_TENANTS=" + fleet.Tenant + "," + neighbour,
 		"CUTONCE_ISSUER3_URL=" + s.partner.URL, "CUTONCE_ISSUER3_AGENT_CLIENTS=" + bot, "CUTONCE_ISSUER3_HUMAN_CLIENTS=" + console,
 		"CUTONCE_ISSUER3_TENANTS=globex",
 		"CUTONCE_SIGNIN_ISSUER=" + s.home.URL, "CUTONCE_SIGNIN_CLIENT_ID=" + console, "CUTONCE_SIGNIN_CLIENT_SECRET=" + consoleSecret,
@@ -106,7 +109,7 @@ const patience = 2 * time.Minute
 func (s *stage) one(ctx context.Context, a attack) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	w := &world{stage: s, ctx: ctx}
+	w := &world{stage: s, ctx: ctx, p: s.p, db: s.db}
 	began := time.Now()
 	done := make(chan struct{})
 	go func() { // a goroutine of its own, because a failure ends it (see world.fail)
@@ -123,7 +126,7 @@ func (s *stage) one(ctx context.Context, a attack) bool {
 	}
 	fmt.Printf("%-3s %-9s %5.1fs  %s\n", a.name, verdict, time.Since(began).Seconds(), a.what)
 	if !w.held {
-		fmt.Printf("    %s\n    --- the service's last words:\n%s\n", w.failure, tail(s.p.Log(), 8))
+		fmt.Printf("    %s\n    --- the service's last words:\n%s\n", w.failure, tail(w.p.Log(), 8))
 	}
 	return w.held
 }

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/cutonce/cutonce/internal/target"
 	"github.com/cutonce/cutonce/test/fleet"
 )
@@ -16,6 +18,9 @@ import (
 type world struct {
 	*stage
 	ctx context.Context
+	// p and db are the service and its database; an attack may have its own.
+	p  *fleet.Process
+	db *pgxpool.Pool
 
 	closes []func()
 	// quietly counts the stretches in which nothing moved; an attack without one has shown nothing.
@@ -80,6 +85,18 @@ func (w *world) quiet(hostile func()) {
 	before := w.picture()
 	hostile()
 	if after := w.picture(); after != before {
+		w.fail("the attack left traces: before %+v, after %+v", before, after)
+	}
+	w.quietly++
+}
+
+// unsent runs a hostile part that may leave a preview of its own, or have one expire: nothing may be decided, sent or frozen.
+func (w *world) unsent(hostile func()) {
+	before := w.picture()
+	hostile()
+	after := w.picture()
+	before.Previews, before.Events = after.Previews, after.Events
+	if after != before {
 		w.fail("the attack left traces: before %+v, after %+v", before, after)
 	}
 	w.quietly++
