@@ -55,6 +55,9 @@ func transactions() []ambiguous {
 		{name: "a veto", marker: `"approve":false`, event: "rejected", ends: commit.StatusRejected,
 			setup: func(r *rig, id string) preview.Preview { return r.approved(id) },
 			act:   func(r *rig, p preview.Preview) error { _, err := r.reject(p, "kim"); return err }},
+		{name: "a confirmation", marker: param("confirmed"), event: "confirmed", ends: commit.StatusApproved,
+			setup: func(r *rig, id string) preview.Preview { return r.asked(id, byConfirmation) },
+			act:   func(r *rig, p preview.Preview) error { _, err := r.confirm(p, requester()); return err }},
 		{name: "a cancel", marker: param("canceled"), event: "canceled", ends: commit.StatusCanceled,
 			setup: func(r *rig, id string) preview.Preview { return r.approved(id) },
 			act: func(r *rig, p preview.Preview) error {
