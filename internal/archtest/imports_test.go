@@ -30,7 +30,9 @@ var rooms = map[string]room{
 	"web":         {Ours: []string{"answer", "approvals", "commit", "connector", "preview", "internal/catalog", "internal/visible", "internal/session", "internal/signin"}},
 	"mcpadapter":  {Ours: []string{"answer", "commit", "connector", "preview", "internal/auth", "internal/catalog", "internal/intake"}, Libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	// verify holds the guarantees up against a configuration: it wires the core on a scratch schema, as cmd/cutonce does on the real one.
-	"verify":                     {Ours: []string{"approvals", "audit", "commit", "connector", "policy", "preview", "store"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"}},
+	"verify": {Ours: []string{"approvals", "audit", "commit", "connector", "policy", "preview", "store"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"}},
+	// doctor looks at a deployment as it is configured, and at nothing through the services.
+	"doctor":                     {Ours: []string{"audit", "connector", "policy", "store", "internal/auth", "internal/config"}},
 	"answer":                     {Ours: []string{"commit", "connector", "preview", "policy", "internal/catalog", "internal/visible"}},
 	"store":                      {Ours: []string{"approvals", "audit", "commit", "connector", "preview", "migrations", "internal/session"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/google/uuid"}},
 	"commit":                     {Ours: []string{"connector", "preview"}, Libs: []string{"github.com/google/uuid"}},

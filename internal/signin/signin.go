@@ -294,3 +294,12 @@ func (c *exactClaims) UnmarshalJSON(raw []byte) error {
 	}
 	return err
 }
+
+// Reach asks the provider for its description, as the first sign-in would. It tells where browsers are sent.
+func (s *SignIn) Reach(ctx context.Context) (authorize string, err error) {
+	config, _, err := s.client(ctx)
+	if err != nil {
+		return "", err
+	}
+	return config.Endpoint.AuthURL, nil
+}
