@@ -74,10 +74,6 @@ func root() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-<<<<<<< HEAD
-	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), changesCommand(), freezeCommand(), migrateCommand(), policyCommand(), demoCommand(), targetCommand(), healthCommand(), verifyCommand(), auditCommand(), restoreCommand(), connectorCommand(), versionCommand())
-=======
-	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), changesCommand(), migrateCommand(), policyCommand(), demoCommand(), targetCommand(), healthCommand(), verifyCommand(), doctorCommand(), auditCommand(), restoreCommand(), connectorCommand(), versionCommand())
->>>>>>> a3dfc77 (A deployment is looked at before it serves: cutonce doctor, which changes nothing and says what to mend)
+	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), changesCommand(), freezeCommand(), migrateCommand(), policyCommand(), demoCommand(), targetCommand(), healthCommand(), verifyCommand(), doctorCommand(), auditCommand(), restoreCommand(), connectorCommand(), versionCommand())
 	return cmd
 }
