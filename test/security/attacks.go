@@ -3,7 +3,9 @@ package main
 import "slices"
 
 // attacks are all of them, by where they strike.
-func attacks() []attack { return slices.Concat(tokenAttacks, consoleAttacks, authorityAttacks) }
+func attacks() []attack {
+	return slices.Concat(tokenAttacks, consoleAttacks, authorityAttacks, inputAttacks)
+}
 
 // tokenAttacks are at the three doors that take a token: the JSON API reading, the JSON API applying, MCP applying.
 var tokenAttacks = []attack{
@@ -58,4 +60,21 @@ var authorityAttacks = []attack{
 	{"A10", "policy, approvals, approved_by, tenant and the like in bodies, queries and headers", "closed schemas; who calls is in the token alone", influence},
 	{"A11", "operators' work by agents, requesters, approvers and auditors: resolve, freeze", "a human with the role", operatorsWork},
 	{"A12", "a token without the scope, or with one that resembles it", "compared exactly, at every call", withoutScope},
+}
+
+// inputAttacks are in what is sent.
+var inputAttacks = []attack{
+	{"I1", "script in a campaign's name, a person's name, a reason, a justification, on every page", "templates escape by context; the CSP runs none", scriptInNames},
+	{"I2", "another reading direction and invisible characters in what an approver sees", "refused in what callers write, shown as what they are in what a platform says", hiddenCharacters},
+	{"I3", "line breaks and quotes towards the log: in paths, request IDs, key IDs, user agents, reasons", "one JSON object for each line", logInjection},
+	{"I4", "CEL in reasons and justifications", "texts are values, never expressions", celInTexts},
+	{"I5", "paths and headers towards the platform: ../, %2f, CRLF, a query in an ID; in look-ups as well", "IDs are digits; what goes into an address is escaped",
+		towardsTheTarget},
+	{"I6", "IDs in the address that are none: traversal, encoded slashes, SQL, 8 KiB", "not found", oddIDs},
+	{"I7", "SQL and nonsense in filters and cursors", "parameters are bound, cursors say nothing that the caller may not see", oddFilters},
+	{"I8", "JSON: a name twice, 30,000 levels, a tail, a BOM, NaN, bytes that are no UTF-8", "read strictly or refused whole", oddJSON},
+	{"I9", "numbers: 1e999999, 30 digits, negative, fractions, texts, a zero", "exact and within the schema", oddNumbers},
+	{"I10", "a megabyte of reason, chunked as well; compressed; 10,000 fields; a long language header", "64 KiB at most, counted as it is read", tooMuch},
+	{"I11", "JSON that calls itself a form, a text, another charset", "a body says that it is plain JSON", oddMediaTypes},
+	{"I12", "another agent's idempotency key, one with another body, one with spaces", "keys belong to one caller and one body", foreignKeys},
 }
