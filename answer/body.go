@@ -113,10 +113,12 @@ type Requester struct {
 
 // Ruling is what the policy said.
 type Ruling struct {
-	Verdict       string            `json:"verdict"`
-	Rule          string            `json:"rule"`
-	PolicyVersion string            `json:"policy_version"`
-	Saw           map[string]string `json:"saw,omitempty"`
+	Verdict       string `json:"verdict"`
+	Rule          string `json:"rule"`
+	PolicyVersion string `json:"policy_version"`
+	// Risk is "high" where whoever approves must have signed in lately, and writes out the target's name.
+	Risk string            `json:"risk,omitempty"`
+	Saw  map[string]string `json:"saw,omitempty"`
 }
 
 // Approval is who must approve, and who has said what.

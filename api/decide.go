@@ -24,7 +24,7 @@ func (c *call) decide() error {
 		return fmt.Errorf("reading a digest that the schema let pass: %w", err)
 	}
 	p, err := c.Approvals.Decide(c.ctx(), c.who, id, approvals.Decision{
-		Approve: body.Text("decision") == "approve", Reason: body.Text("reason"), Digest: digest,
+		Approve: body.Text("decision") == "approve", Confirm: body.Text("decision") == "confirm", Reason: body.Text("reason"), Typed: body.Text("typed"), Digest: digest,
 	})
 	return c.asItStands(answer.OpDecide, id, p, err)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/cutonce/cutonce/api"
@@ -61,6 +63,7 @@ type settings struct {
 	ads    adbudget.Config
 	clocks connector.Clocks
 	deps   func(*api.Deps)
+	rules  fs.FS
 }
 
 type option func(*settings)
@@ -71,9 +74,14 @@ func withClocks(k connector.Clocks) option { return func(s *settings) { s.clocks
 
 func withDeps(change func(*api.Deps)) option { return func(s *settings) { s.deps = change } }
 
+// withRules is a policy of the test's own.
+func withRules(text string) option {
+	return func(s *settings) { s.rules = fstest.MapFS{"rules.yaml": {Data: []byte(text)}} }
+}
+
 func newRig(t testing.TB, options ...option) *rig {
 	t.Helper()
-	s := settings{clocks: shortClocks, deps: func(*api.Deps) {}}
+	s := settings{clocks: shortClocks, rules: policies.FS, deps: func(*api.Deps) {}}
 	for _, o := range options {
 		o(&s)
 	}
@@ -123,7 +131,7 @@ func (r *rig) wire(s settings) {
 	r.t.Cleanup(ads.Close)
 	registry, err := connector.NewRegistry(ads)
 	r.must(err)
-	rules, err := policy.Load(policies.FS)
+	rules, err := policy.Load(s.rules)
 	r.must(err)
 	r.must(r.store.ActivatePolicy(r.t.Context(), rules.Version(), "test"))
 	log := slog.New(slog.NewJSONHandler(r.log, nil))

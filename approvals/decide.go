@@ -11,6 +11,7 @@ import (
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/canon"
 	"github.com/cutonce/cutonce/internal/fault"
+	"github.com/cutonce/cutonce/policy"
 	"github.com/cutonce/cutonce/preview"
 )
 
@@ -21,6 +22,8 @@ type Decision struct {
 	Confirm bool
 	// Reason is required for a rejection.
 	Reason string
+	// Typed is the target's name as it is shown, which somebody who approves a change of high risk writes out.
+	Typed string
 	// Digest is the one that was on the screen.
 	Digest canon.Digest
 }
@@ -73,6 +76,9 @@ func (s *Service) decide(
 	}
 	if d.Digest != p.Digest {
 		return p, false, fault.New(fault.DigestMismatch, nil)
+	}
+	if err := s.surely(who, p, now, d); err != nil {
+		return p, false, err
 	}
 	if d.Confirm {
 		return s.confirm(ctx, who, p, now)
@@ -153,6 +159,22 @@ func (s *Service) confirm(ctx context.Context, who actor.Actor, p preview.Previe
 		return p, false, fmt.Errorf("recording the confirmation: %w", err)
 	}
 	return done, moved, nil
+}
+
+// surely asks of whoever lets a change of high risk through that they have shown themselves lately, and that they have written out
+// what it is about. A rejection is heard from anybody who may decide.
+func (s *Service) surely(who actor.Actor, p preview.Preview, now time.Time, d Decision) error {
+	if p.Ruling.Risk != policy.RiskHigh || !d.Approve && !d.Confirm {
+		return nil
+	}
+	if who.AuthTime.IsZero() || now.Sub(who.AuthTime) > s.FreshFor {
+		return fault.New(fault.Unauthenticated, fault.Args{"minutes": int(s.FreshFor.Minutes())}).WithKey("fault.unauthenticated.fresh").
+			WithData(map[string]any{"max_age_s": int(s.FreshFor.Seconds())})
+	}
+	if !p.Plan.Target.Named(d.Typed) {
+		return fault.New(fault.InvalidInput, nil).WithField("/typed", "field.typed", fault.Args{"name": p.Plan.Target.Shown()})
+	}
+	return nil
 }
 
 func humansOnly() error {

@@ -194,7 +194,9 @@ func TestAnotherApprovalNeverUndoesAQuorum(t *testing.T) {
 	})
 }
 
-func abstained(needs policy.Requirement) policy.Ruling { return policy.Ruling{Needs: needs, Abstain: true} }
+func abstained(needs policy.Requirement) policy.Ruling {
+	return policy.Ruling{Needs: needs, Abstain: true}
+}
 
 // drawVotes are approvals with some rejections among them.
 func drawVotes(t *rapid.T) []preview.Vote {

@@ -79,13 +79,23 @@ type Deps struct {
 	Actions *connector.Registry
 	Policy  Ruler
 	Clocks  connector.Clocks
+	// FreshFor is how old a sign-in may be that approves a change of high risk; zero means DefaultFresh.
+	FreshFor time.Duration
 }
+
+// DefaultFresh is how old a sign-in may be that approves a change of high risk.
+const DefaultFresh = 15 * time.Minute
 
 // Service is the approval queue.
 type Service struct{ Deps }
 
 // NewService makes a Service.
-func NewService(d Deps) *Service { return &Service{Deps: d} }
+func NewService(d Deps) *Service {
+	if d.FreshFor == 0 {
+		d.FreshFor = DefaultFresh
+	}
+	return &Service{Deps: d}
+}
 
 // maxText bounds a justification or reason, in characters.
 const maxText = 2000

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cutonce/cutonce/internal/money"
+	"github.com/cutonce/cutonce/internal/visible"
 )
 
 // Target is the one thing changed. ID is the canonical ID that the read returned, never the spelling of the input.
@@ -29,6 +30,19 @@ func (t Target) Key() string {
 }
 
 var keyEscaper = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
+
+// Shown is the name as people read it, or the ID of what has none.
+func (t Target) Shown() string {
+	if t.Name == "" {
+		return visible.Text(t.ID)
+	}
+	return visible.Text(t.Name)
+}
+
+// Named reports whether somebody has written out the name as it is shown, in whatever way their keyboard composes it.
+func (t Target) Named(text string) bool {
+	return visible.Same(strings.TrimSpace(text), strings.TrimSpace(t.Shown()))
+}
 
 // Plan is the exact change: what will be sent, and what the target looked like when it was made. It is stored as canonical
 // JSON under the digest that people approve.

@@ -58,7 +58,7 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 		}
 	}
 	approve, reject := reviewable(y.Change.Status)
-	if q := page.Quorum; q != nil && q.WhyNot == "" && (approve && q.Voted == "" || reject) {
+	if q := page.Quorum; q != nil && q.WhyNot == "" && (approve && q.Voted == "" || reject && !q.Confirm) {
 		page.Review = "/changes/" + page.Change.PreviewID + "/review"
 	}
 	return c.show(v, status, "change", &page)

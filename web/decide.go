@@ -24,10 +24,12 @@ func (c *console) decide(v *visit) error {
 }
 
 func (c *console) recordDecision(v *visit, id preview.ID) error {
-	d := approvals.Decision{Reason: v.field("reason")}
+	d := approvals.Decision{Reason: v.field("reason"), Typed: v.field("typed")}
 	switch v.field("decision") {
 	case "approve":
 		d.Approve = true
+	case "confirm":
+		d.Confirm = true
 	case "reject":
 	default:
 		return fault.New(fault.InvalidInput, nil).WithField("/decision", "web.field.decision", nil)
@@ -49,7 +51,20 @@ func (c *console) decideAgain(v *visit, refusal error) error {
 	if err != nil {
 		return err
 	}
-	return c.showReview(v, statuses[fault.CodeOf(refusal)], y, decisionForm{Reason: v.field("reason"), Problem: v.problemOf(refusal)})
+	return c.showReview(v, statuses[fault.CodeOf(refusal)], y, decisionForm{
+		Reason: v.field("reason"), Problem: v.problemOf(refusal), Fresh: c.freshSignIn(v, refusal),
+	})
+}
+
+// keyFresh names the refusal of a sign-in that is too old for what was asked.
+const keyFresh = "fault.unauthenticated.fresh"
+
+// freshSignIn is where a person shows themselves again, if that is what a refusal asks for and there is a provider to do it.
+func (c *console) freshSignIn(v *visit, refusal error) string {
+	if fault.From(refusal).Key != keyFresh || c.SignIn == nil {
+		return ""
+	}
+	return withQuery(withQuery(startSignIn, "fresh", "1"), "next", "/changes/"+v.r.PathValue("id")+"/review")
 }
 
 // toChange answers a form's address that was opened as a link: it shows the change, and nothing is done.

@@ -37,6 +37,8 @@ type dossier struct {
 
 // quorum is how far the approval is.
 type quorum struct {
+	// Confirm says that the requester's own person confirms, and nobody votes.
+	Confirm    bool
 	Have, Need int
 	// Missing says who may still act, one text for each kind of seat.
 	Missing []string
@@ -58,7 +60,7 @@ func (c *console) dossierOf(v *visit, y commit.Why) dossier {
 	if !y.Until.IsZero() {
 		d.Left = v.left(y.Until.Sub(y.Change.Now))
 	}
-	if len(p.Ruling.Needs) > 0 {
+	if len(p.Ruling.Needs) > 0 || p.Ruling.Confirm {
 		d.Quorum = v.quorumOf(c.Approvals.Item(v.who, p))
 	}
 	return d
@@ -91,6 +93,15 @@ func (v *visit) quorumOf(item approvals.Item) *quorum {
 	}
 	for _, seats := range item.Quorum.Missing {
 		q.Missing = append(q.Missing, v.t("web.quorum.missing", "n", seats.Count, "groups", v.writer().AnyOf(seats.AnyOf)))
+	}
+	if p := item.Preview; p.Ruling.Confirm {
+		q.Confirm, q.Need = true, 1
+		if p.Confirmed != nil {
+			q.Have = 1
+			q.Voted = v.t("web.confirmed", "by", p.Confirmed.Name, "at", stamp(p.Confirmed.At))
+		} else {
+			q.Missing = []string{v.t("web.quorum.confirm", "by", p.Requester.HumanName())}
+		}
 	}
 	for _, vote := range item.Preview.Votes {
 		if vote.Round != item.Preview.Round {
@@ -171,6 +182,9 @@ func (c *console) readable(v *visit) (preview.ID, commit.Why, error) {
 // refused reports whether an error is an answer about a change that the person may see, to be shown beside it; anything else
 // is a page of its own.
 func refused(err error) bool {
+	if fault.From(err).Key == keyFresh {
+		return true
+	}
 	switch fault.CodeOf(err) {
 	case fault.Internal, fault.NotFound, fault.Unauthenticated, fault.TooLarge:
 		return false

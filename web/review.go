@@ -14,8 +14,10 @@ type reviewPage struct {
 
 // decisionForm is the form under a review.
 type decisionForm struct {
-	// Approve and Reject say which buttons there are; with neither there is no form.
-	Approve, Reject bool
+	// Approve, Reject and Confirm say which buttons there are; with none there is no form.
+	Approve, Reject, Confirm bool
+	// Typed asks for the target's name, written out; Fresh is the way to a fresh sign-in, if one was asked for.
+	Typed, Fresh string
 	// Reason is what was typed when the form was refused.
 	Reason  string
 	Problem *problem
@@ -36,6 +38,12 @@ func (c *console) showReview(v *visit, status int, y commit.Why, form decisionFo
 	if q := page.Quorum; q != nil && q.WhyNot == "" {
 		page.Form.Approve, page.Form.Reject = reviewable(y.Change.Status)
 		page.Form.Approve = page.Form.Approve && q.Voted == ""
+		if q.Confirm {
+			page.Form = decisionForm{Confirm: page.Form.Approve, Reason: form.Reason, Problem: form.Problem, Fresh: form.Fresh}
+		}
+	}
+	if r := page.Change.Ruling; r != nil && r.Risk == "high" && (page.Form.Approve || page.Form.Confirm) {
+		page.Form.Typed = y.Change.Preview.Plan.Target.Shown()
 	}
 	return c.show(v, status, "review", &page)
 }

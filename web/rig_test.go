@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
@@ -13,6 +14,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/PuerkitoBio/goquery"
@@ -44,6 +46,7 @@ const (
 var cast = map[string]actor.Actor{
 	"sato":    human("acme", target.UserSato, "佐藤 美咲", "ja", []string{actor.RoleRequester}),
 	"kim":     human("acme", target.UserKim, "김민준", "en", []string{actor.RoleApprover}, "ads-approvers"),
+	"kim-now": now(human("acme", target.UserKim, "김민준", "en", []string{actor.RoleApprover}, "ads-approvers")),
 	"tanaka":  human("acme", target.UserTanaka, "田中 健", "ja", []string{actor.RoleApprover}, "ads-approvers"),
 	"oper":    human("acme", "oper@agency.example", "Olive Park", "en", []string{actor.RoleOperator}),
 	"admin":   human("acme", "admin@agency.example", "Adam Lee", "en", []string{actor.RoleAdmin}),
@@ -56,6 +59,12 @@ var cast = map[string]actor.Actor{
 var bot = actor.Actor{
 	Tenant: "acme", Kind: actor.Agent, Issuer: issuer, Subject: "dev-agent", Client: "dev-agent", For: target.UserSato,
 	Scopes: []string{"ads:read", "ads:budget"},
+}
+
+// now is somebody who has just shown themselves to the provider.
+func now(a actor.Actor) actor.Actor {
+	a.AuthTime = time.Now()
+	return a
 }
 
 func human(tenant, subject, name, locale string, roles []string, groups ...string) actor.Actor {
@@ -115,6 +124,8 @@ type rig struct {
 	noLookup bool
 	// resolvers is how many operators the action asks for.
 	resolvers int
+	// rules are a policy of the test's own, if there is one.
+	rules string
 }
 
 func newRig(t testing.TB, options ...func(*rig)) *rig {
@@ -151,7 +162,11 @@ func (r *rig) openCore(registry *connector.Registry) {
 	r.store, err = store.Open(ctx, store.Config{URL: pgtest.URL(r.t, pgtest.Migrated(migrations.FS, store.Migrate)), MaxConns: 6})
 	r.must(err)
 	r.t.Cleanup(r.store.Close)
-	rules, err := policy.Load(policies.FS)
+	var files fs.FS = policies.FS
+	if r.rules != "" {
+		files = fstest.MapFS{"rules.yaml": {Data: []byte(r.rules)}}
+	}
+	rules, err := policy.Load(files)
 	r.must(err)
 	r.must(r.store.ActivatePolicy(ctx, rules.Version(), "test"))
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -184,6 +184,7 @@ func (s *service) makeServices(rules *policy.Policy) error {
 	}
 	s.approvals = approvals.NewService(approvals.Deps{
 		Store: stoppingApprovals(countedApprovals{s.store, s.metrics}), Actions: s.actions, Policy: rules, Clocks: clocks,
+		FreshFor: s.settings.SignIn.FreshFor,
 	})
 	s.commits = commit.NewService(commit.Deps{
 		Store: stoppingCommits(s.store), Actions: s.actions, Holds: s.store, Freezes: s.store, Recheck: s.approvals, PolicyVersion: rules.Version(), Secret: []byte(s.settings.Secret),

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -54,12 +55,18 @@ func (c Challenge) Header(err error) string {
 	}
 	switch f.Code {
 	case fault.Unauthenticated:
+		if f.Key == keyFresh { // RFC 9470
+			return c.render("insufficient_user_authentication", nil) + fmt.Sprintf(", max_age=%v", f.Data["max_age_s"])
+		}
 		return c.render(tokenError(f.Key), c.ReadScopes)
 	case fault.InsufficientScope:
 		return c.render("insufficient_scope", f.Scopes)
 	}
 	return ""
 }
+
+// keyFresh names the refusal of a sign-in that is too old for what was asked.
+const keyFresh = "fault.unauthenticated.fresh"
 
 // tokenError is RFC 6750's error code; a request that brought no token gets none.
 func tokenError(key string) string {

@@ -52,6 +52,9 @@ func (s Settings) checkSignIn() Problems {
 	if at := s.SignInIssuer(); !slices.Contains([]string{s.Issuer.URL, s.Issuer2.URL, s.Issuer3.URL}, at) {
 		p.add("CUTONCE_SIGNIN_ISSUER: it is none of the configured issuers' URLs")
 	}
+	if s.SignIn.FreshFor < time.Minute {
+		p.add("CUTONCE_SIGNIN_FRESH_FOR: at least a minute")
+	}
 	if s.SignIn.IdleFor <= 0 || s.SignIn.AbsoluteFor < s.SignIn.IdleFor {
 		p.add("CUTONCE_SIGNIN_ABSOLUTE: at least CUTONCE_SIGNIN_IDLE, which is longer than nothing")
 	}

@@ -95,6 +95,7 @@ type SignIn struct {
 	Scopes           []string      `env:"SCOPES" default:"profile" doc:"What is asked for beside openid, separated by commas. Add what your provider needs to tell groups, and the write scopes of those who may apply at the console."`
 	IdleFor          time.Duration `env:"IDLE" default:"12h" doc:"How long a session at the console may go unused."`
 	AbsoluteFor      time.Duration `env:"ABSOLUTE" default:"168h" doc:"How long a session may last at all."`
+	FreshFor         time.Duration `env:"FRESH_FOR" default:"15m" doc:"How old a sign-in may be that approves a change of high risk."`
 }
 
 // Target is a system whose state is changed, with the service's own credential. It is served if its URL is set.
