@@ -90,12 +90,8 @@ func (s *Service) decide(
 		return p, false, err
 	}
 	decided, done, err = s.Store.RecordDecision(ctx, s.record(who, p, d))
-	var exceeded *preview.Exceeded
-	if errors.As(err, &exceeded) {
-		return p, false, preview.NoRoom(exceeded)
-	}
 	if err != nil {
-		return p, false, fmt.Errorf("recording the decision: %w", err)
+		return p, false, notRecorded("decision", err)
 	}
 	return decided, done, nil
 }
@@ -145,6 +141,15 @@ func confirmed(p preview.Preview) bool {
 	return p.Confirmed != nil && p.Confirmed.Round == p.Round && p.Confirmed.Digest == p.Digest
 }
 
+// notRecorded says what a cap has refused, and passes anything else on.
+func notRecorded(what string, err error) error {
+	var exceeded *preview.Exceeded
+	if errors.As(err, &exceeded) {
+		return preview.NoRoom(exceeded)
+	}
+	return fmt.Errorf("recording the %s: %w", what, err)
+}
+
 func (s *Service) confirm(ctx context.Context, who actor.Actor, p preview.Preview, now time.Time) (preview.Preview, bool, error) {
 	if confirmed(p) {
 		return p, true, nil
@@ -156,7 +161,7 @@ func (s *Service) confirm(ctx context.Context, who actor.Actor, p preview.Previe
 		Tenant: p.Tenant, ID: p.ID, Revision: p.Revision, Digest: p.Digest, By: who, RulingBy: p.Ruling.Version, LiveFor: s.clocks(p).ApplyWindow,
 	})
 	if err != nil {
-		return p, false, fmt.Errorf("recording the confirmation: %w", err)
+		return p, false, notRecorded("confirmation", err)
 	}
 	return done, moved, nil
 }

@@ -27,7 +27,7 @@ type Store interface {
 	// that the verdict was computed from, and returns what became of it. moved is false otherwise, and nothing is stored.
 	// A vote that would approve what a cap has no room for is not stored: the error is a *preview.Exceeded.
 	RecordDecision(ctx context.Context, d RecordedDecision) (p preview.Preview, moved bool, err error)
-	// RecordConfirmation stores the confirmation that approves a change, under the same comparisons.
+	// RecordConfirmation stores the confirmation that approves a change, under the same comparisons and caps.
 	RecordConfirmation(ctx context.Context, c RecordedConfirmation) (p preview.Preview, moved bool, err error)
 	// Queue lists pending changes of a tenant, the first to expire first.
 	Queue(ctx context.Context, tenant string, page Page) ([]preview.Preview, string, time.Time, error)

@@ -34,7 +34,7 @@ create table cap_reservations (
 );
 comment on table cap_reservations is
   'What an approved change takes from a cap. It counts while the change is approved and not late, being applied, unknown or applied.';
-create index cap_reservations_of_ledger on cap_reservations (tenant_id, cap, scope_key, currency, window_start);
+create index cap_reservations_of_ledger on cap_reservations (tenant_id, cap, scope_key, currency, window_start) include (preview_id, minor);
 
 -- A reservation is written by the transaction that makes its change approved, and goes with the change's record.
 -- +goose StatementBegin
@@ -52,18 +52,27 @@ create trigger guard before insert or update on cap_reservations for each row ex
 create trigger no_delete before delete on cap_reservations for each row execute function refuse_removal();
 create trigger no_truncate before truncate on cap_reservations for each statement execute function refuse_change();
 
--- What the live reservations of a ledger come to. Whoever is approved for the first time, or anew, is not counted against itself.
-create function cap_totals(tenant text, cap text, scope text, currency text, start timestamptz, apart uuid,
-  out used numeric, out held numeric) language sql volatile as $$
-  select coalesce(sum(r.minor) filter (where e.state = 'applied'), 0),
-    coalesce(sum(r.minor) filter (where e.state is distinct from 'applied'), 0)
-  from cap_reservations r join previews p on p.id = r.preview_id
-    left join executions e on e.preview_id = r.preview_id and e.item = r.item
-  where r.tenant_id = $1 and r.cap = $2 and r.scope_key = $3 and r.currency = $4 and r.window_start = $5 and r.preview_id <> $6
-    and (p.state = 'approved' and p.deadline > clock_timestamp()
-      or p.state = 'claimed' and e.state <> 'not_applied'
-      or exists (select from restore_holds h where h.preview_id = p.id and h.state = 'held'))
-$$;
+-- What the live reservations of a ledger come to. Whoever is approved for the first time, or anew, is not counted against itself. Each
+-- reservation looks its own change up, so that no plan can come to read all changes.
+-- +goose StatementBegin
+create function cap_totals(tenant text, name text, scope text, money text, start timestamptz, apart uuid,
+  out used numeric, out held numeric) language plpgsql as $$
+begin
+  select coalesce(sum(s.minor) filter (where s.counts = 'used'), 0), coalesce(sum(s.minor) filter (where s.counts = 'held'), 0)
+    into used, held
+  from (
+    select r.minor, case (select e.state from executions e where e.preview_id = r.preview_id and e.item = r.item)
+      when 'applied' then 'used' when 'applying' then 'held' when 'unknown' then 'held' when 'not_applied' then 'free'
+      else (
+        select case when p.state = 'claimed' or p.state = 'approved' and p.deadline > clock_timestamp()
+          or exists (select from restore_holds h where h.preview_id = p.id and h.state = 'held') then 'held' else 'free' end
+        from previews p where p.id = r.preview_id) end as counts
+    from cap_reservations r
+    where r.tenant_id = tenant and r.cap = name and r.scope_key = scope and r.currency = money and r.window_start = start
+      and r.preview_id <> apart
+  ) s;
+end $$;
+-- +goose StatementEnd
 
 -- Ledgers are locked last and in key order, so that two approvals cannot wait for each other. The clock is read after the locks.
 -- +goose StatementBegin
@@ -71,7 +80,9 @@ create function reserve_caps() returns trigger language plpgsql as $$
 declare
   c record;
   start timestamptz;
-  total record;
+  used numeric;
+  held numeric;
+  most numeric;
   opening numeric;
   ceiling numeric;
 begin
@@ -85,13 +96,19 @@ begin
       values (new.tenant_id, c.cap, c.scope, c.currency, start, c.before) on conflict do nothing;
     select l.opening_minor into opening from cap_ledgers l
       where (l.tenant_id, l.cap, l.scope_key, l.currency, l.window_start) = (new.tenant_id, c.cap, c.scope, c.currency, start) for update;
-    total := cap_totals(new.tenant_id, c.cap, c.scope, c.currency, start, new.id);
     ceiling := coalesce(c."limit", floor(opening * c.percent::numeric / 100));
-    if c.minor > 0 and total.used + total.held + c.minor > ceiling then
-      raise exception 'a cap would be exceeded' using errcode = 'CU020', detail = jsonb_build_object(
-        'cap', c.cap, 'per', c.per, 'window', c."window", 'zone', c.zone, 'currency', c.currency, 'limit', ceiling, 'used', total.used,
-        'held', total.held, 'asked', c.minor,
-        'resets_at', (date_trunc(c."window", start at time zone c.zone) + ('1 ' || c."window")::interval) at time zone c.zone)::text;
+    -- All that was ever reserved is the most that can be live. Only where that leaves no room is each change asked how it stands.
+    select coalesce(sum(r.minor), 0) into most from cap_reservations r
+      where r.tenant_id = new.tenant_id and r.cap = c.cap and r.scope_key = c.scope and r.currency = c.currency and r.window_start = start
+        and r.preview_id <> new.id;
+    if c.minor > 0 and most + c.minor > ceiling then
+      select t.used, t.held into used, held from cap_totals(new.tenant_id, c.cap, c.scope, c.currency, start, new.id) t;
+      if used + held + c.minor > ceiling then
+        raise exception 'a cap would be exceeded' using errcode = 'CU020', detail = jsonb_build_object(
+          'cap', c.cap, 'per', c.per, 'window', c."window", 'zone', c.zone, 'currency', c.currency, 'limit', ceiling, 'used', used,
+          'held', held, 'asked', c.minor,
+          'resets_at', (date_trunc(c."window", start at time zone c.zone) + ('1 ' || c."window")::interval) at time zone c.zone)::text;
+      end if;
     end if;
     insert into cap_reservations (preview_id, cap, tenant_id, scope_key, currency, window_start, minor)
       values (new.id, c.cap, new.tenant_id, c.scope, c.currency, start, c.minor)

@@ -231,6 +231,24 @@ func TestACapRefusesTheDecidingVote(t *testing.T) {
 	}
 }
 
+// The requester's own confirmation is measured as a vote is.
+func TestACapRefusesAConfirmation(t *testing.T) {
+	t.Parallel()
+	r := capRig(t, "confirm", daily)
+	confirm := func(id string) (preview.Preview, error) {
+		p, err := r.approvals.Request(t.Context(), agent("bot"), r.raise(id, 600).ID, "please")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.approvals.Decide(t.Context(), person("sato"), p.ID, approvals.Decision{Confirm: true, Digest: p.Digest})
+	}
+	if p, err := confirm("a"); err != nil || p.State != preview.Approved {
+		t.Fatalf("got %s, %v, want approved", p.State, err)
+	}
+	_, err := confirm("b")
+	wantCode(t, err, fault.ExposureExceeded)
+}
+
 // Two caps, asked for in both orders by many at once: nobody waits for ever, and both hold.
 func TestTwoCapsInKeyOrder(t *testing.T) {
 	t.Parallel()

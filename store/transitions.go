@@ -97,6 +97,8 @@ func (s *Store) moved(ctx context.Context, sql string, args pgx.NamedArgs) (prev
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return preview.Preview{}, false, nil
+	case exceededBy(err) != nil:
+		return preview.Preview{}, false, refusedByCap(exceededBy(err))
 	case err != nil:
 		return preview.Preview{}, false, err
 	}
@@ -147,9 +149,6 @@ func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision
 			"round": d.Vote.Round, "state": string(d.Next), "missing": d.Missing.String(),
 		}),
 	})
-	if e := exceededBy(err); e != nil {
-		return preview.Preview{}, false, refusedByCap(e)
-	}
 	switch {
 	case violates(err, "decisions_one_each"):
 		return preview.Preview{}, false, nil
