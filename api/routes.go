@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/cutonce/cutonce/internal/actor"
 )
 
 // route is one operation. Its path is written as in openapi.yaml.
@@ -13,7 +15,9 @@ type route struct {
 	// query names the parameters that the operation knows; any other is refused.
 	query []string
 	// open operations need no token.
-	open  bool
+	open bool
+	// power is what the caller needs (actor.Grants); the services check it.
+	power actor.Power
 	serve func(*call) error
 }
 
@@ -36,34 +40,49 @@ const (
 func routes() []route {
 	format := []string{paramFormat}
 	return []route{
-		{method: http.MethodGet, path: "/v1/actions", serve: (*call).actions},
-		{method: http.MethodPost, path: "/v1/finds/{tool}", serve: (*call).find},
-		{method: http.MethodPost, path: "/v1/actions/{action}/previews", query: format, serve: (*call).prepare},
+		{method: http.MethodGet, path: "/v1/actions", power: actor.Call, serve: (*call).actions},
+		{method: http.MethodPost, path: "/v1/finds/{tool}", power: actor.Find, serve: (*call).find},
+		{method: http.MethodPost, path: "/v1/actions/{action}/previews", query: format, power: actor.Prepare, serve: (*call).prepare},
 		{
-			method: http.MethodGet, path: "/v1/previews", serve: (*call).list,
+			method: http.MethodGet, path: "/v1/previews", power: actor.Call, serve: (*call).list,
 			query: []string{paramStatus, paramNeedsOperator, paramTarget, paramAction, paramCursor, paramLimit, paramFormat},
 		},
-		{method: http.MethodGet, path: "/v1/previews/{id}", query: []string{paramWait, paramFormat}, serve: (*call).show},
-		{method: http.MethodGet, path: "/v1/previews/{id}/why", serve: (*call).why},
-		{method: http.MethodPost, path: "/v1/previews/{id}/approval-request", query: format, serve: (*call).requestApproval},
-		{method: http.MethodPost, path: "/v1/previews/{id}/decisions", query: format, serve: (*call).decide},
-		{method: http.MethodPost, path: "/v1/previews/{id}/apply", query: format, serve: (*call).apply},
-		{method: http.MethodPost, path: "/v1/previews/{id}/cancel", query: format, serve: (*call).cancel},
-		{method: http.MethodPost, path: "/v1/previews/{id}/undo", query: format, serve: (*call).undo},
-		{method: http.MethodPost, path: "/v1/previews/{id}/probe", query: format, serve: (*call).probe},
-		{method: http.MethodPost, path: "/v1/previews/{id}/resolve", query: format, serve: (*call).resolve},
-		{method: http.MethodGet, path: "/v1/freezes", serve: (*call).freezes},
-		{method: http.MethodPost, path: "/v1/freezes", query: format, serve: (*call).freeze},
-		{method: http.MethodDelete, path: "/v1/freezes", query: []string{paramKind, paramName, paramReason}, serve: (*call).thaw},
-		{method: http.MethodGet, path: "/v1/approvals", query: []string{paramCursor, paramLimit, paramFormat}, serve: (*call).queue},
+		{method: http.MethodGet, path: "/v1/previews/{id}", query: []string{paramWait, paramFormat}, power: actor.Read, serve: (*call).show},
+		{method: http.MethodGet, path: "/v1/previews/{id}/why", power: actor.Read, serve: (*call).why},
+		{method: http.MethodPost, path: "/v1/previews/{id}/approval-request", query: format, power: actor.Request, serve: (*call).requestApproval},
+		{method: http.MethodPost, path: "/v1/previews/{id}/decisions", query: format, power: actor.Decide, serve: (*call).decide},
+		{method: http.MethodPost, path: "/v1/previews/{id}/apply", query: format, power: actor.Apply, serve: (*call).apply},
+		{method: http.MethodPost, path: "/v1/previews/{id}/cancel", query: format, power: actor.Cancel, serve: (*call).cancel},
+		{method: http.MethodPost, path: "/v1/previews/{id}/undo", query: format, power: actor.Read, serve: (*call).undo},
+		{method: http.MethodPost, path: "/v1/previews/{id}/probe", query: format, power: actor.Probe, serve: (*call).probe},
+		{method: http.MethodPost, path: "/v1/previews/{id}/resolve", query: format, power: actor.Resolve, serve: (*call).resolve},
+		{method: http.MethodGet, path: "/v1/freezes", power: actor.SeeFreezes, serve: (*call).freezes},
+		{method: http.MethodPost, path: "/v1/freezes", query: format, power: actor.Freeze, serve: (*call).freeze},
+		{method: http.MethodDelete, path: "/v1/freezes", query: []string{paramKind, paramName, paramReason}, power: actor.Freeze, serve: (*call).thaw},
+		{method: http.MethodGet, path: "/v1/approvals", query: []string{paramCursor, paramLimit, paramFormat}, power: actor.Queue, serve: (*call).queue},
 		{
-			method: http.MethodGet, path: "/v1/outcomes", serve: (*call).outcomes,
+			method: http.MethodGet, path: "/v1/outcomes", power: actor.Call, serve: (*call).outcomes,
 			query: []string{paramNeedsOperator, paramCursor, paramLimit, paramFormat},
 		},
 		{method: http.MethodGet, path: "/healthz", open: true, serve: (*call).healthy},
 		{method: http.MethodGet, path: "/readyz", open: true, serve: (*call).ready},
 		{method: http.MethodGet, path: "/openapi.yaml", open: true, serve: (*call).describe},
 	}
+}
+
+// Operation is one route, for documents. Power is empty where no token is needed.
+type Operation struct {
+	Method, Path string
+	Power        actor.Power
+}
+
+// Operations lists every route.
+func Operations() []Operation {
+	var all []Operation
+	for _, r := range routes() {
+		all = append(all, Operation{r.method, r.path, r.power})
+	}
+	return all
 }
 
 // echoPath writes {name} as Echo does.

@@ -38,7 +38,7 @@ const retries = 8
 // conflict, except that a rejection before the claim is always heard (veto). Faults: not_found, forbidden, digest_mismatch,
 // expired, conflict, in_progress, exposure_exceeded, invalid_input. When an error is returned, nothing was recorded.
 func (s *Service) Decide(ctx context.Context, who actor.Actor, id preview.ID, d Decision) (preview.Preview, error) {
-	if who.Kind != actor.Human {
+	if !who.May(actor.Decide) {
 		return preview.Preview{}, humansOnly()
 	}
 	if err := preview.CheckText("/reason", d.Reason, leastFor(d), maxText); err != nil {
@@ -100,7 +100,7 @@ func (s *Service) decide(
 func whyNot(who actor.Actor, p preview.Preview) error {
 	forbid := func(key string, args fault.Args) error { return fault.New(fault.Forbidden, args).WithKey(key) }
 	switch {
-	case who.Kind != actor.Human:
+	case !who.May(actor.Decide):
 		return humansOnly()
 	case p.Ruling.Confirm && !confirms(who, p):
 		return forbid("fault.forbidden.confirm_only", fault.Args{"by": p.Requester.HumanName()})
@@ -133,7 +133,7 @@ func mayDecide(who actor.Actor, p preview.Preview, d Decision) error {
 // confirms reports whether this is the person that the change was asked by or for. It is the same issuer's person, unlike where
 // people are kept from deciding: taking two for one would be the mistake here.
 func confirms(who actor.Actor, p preview.Preview) bool {
-	return who.Kind == actor.Human && preview.Owns(who, p)
+	return who.May(actor.Confirm) && preview.Owns(who, p)
 }
 
 // confirmed reports whether that person has confirmed what is stored.

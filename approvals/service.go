@@ -148,7 +148,7 @@ type Item struct {
 
 // Queue lists what waits for a decision. Every person of the tenant with a reviewing role or a seat may read it.
 func (s *Service) Queue(ctx context.Context, who actor.Actor, page Page) ([]Item, string, time.Time, error) {
-	if who.Kind != actor.Human {
+	if !who.May(actor.Queue) {
 		return nil, "", time.Time{}, humansOnly()
 	}
 	previews, next, now, err := s.Store.Queue(ctx, who.Tenant, page)

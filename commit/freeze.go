@@ -106,7 +106,7 @@ func (s *Service) Lift(ctx context.Context, o FreezeOrder) error {
 
 // Standing lists what is frozen for this person's tenant, the widest first. Faults: forbidden.
 func (s *Service) Standing(ctx context.Context, who actor.Actor) ([]Freeze, time.Time, error) {
-	if who.Kind != actor.Human {
+	if !who.May(actor.SeeFreezes) {
 		return nil, time.Time{}, fault.New(fault.Forbidden, nil).WithKey("fault.forbidden.humans_only")
 	}
 	return s.Freezes.Standing(ctx, who.Tenant)
@@ -114,8 +114,7 @@ func (s *Service) Standing(ctx context.Context, who actor.Actor) ([]Freeze, time
 
 // MayFreeze reports whether a person may freeze their tenant, and everything.
 func MayFreeze(who actor.Actor) (tenant, everything bool) {
-	human := who.Kind == actor.Human
-	return human && who.HasRole(actor.RoleOperator, actor.RoleAdmin), human && who.HasRole(actor.RoleAdmin)
+	return who.May(actor.Freeze), who.May(actor.FreezeEverything)
 }
 
 func (s *Service) mayFreeze(o FreezeOrder) error {

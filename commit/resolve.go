@@ -36,7 +36,7 @@ const (
 // invalid_input, conflict.
 func (s *Service) Resolve(ctx context.Context, r Resolution) (Change, error) {
 	r.Tenant = r.By.Tenant
-	c, err := s.forOperator(ctx, r.By, r.ID)
+	c, err := s.forOperator(ctx, r.By, r.ID, actor.Resolve)
 	if err != nil {
 		return Change{}, err
 	}
@@ -132,7 +132,7 @@ func settledBy(e Execution) string {
 // Probe looks at the target now, for an operator. The answer is the change after the look. A change that a look-up or a person
 // called not applied can be looked at again: proof of the effect then contradicts it, openly.
 func (s *Service) Probe(ctx context.Context, who actor.Actor, id preview.ID) (Change, error) {
-	c, err := s.forOperator(ctx, who, id)
+	c, err := s.forOperator(ctx, who, id, actor.Probe)
 	if err != nil {
 		return Change{}, err
 	}
@@ -160,8 +160,8 @@ func (c Change) WorthALook() bool {
 	return reason == LookedUp || reason == ByOperator
 }
 
-// forOperator loads a change for a person who may settle it.
-func (s *Service) forOperator(ctx context.Context, who actor.Actor, id preview.ID) (Change, error) {
+// forOperator loads a change for a person who holds a power over what is not settled.
+func (s *Service) forOperator(ctx context.Context, who actor.Actor, id preview.ID, power actor.Power) (Change, error) {
 	c, _, err := s.Store.Load(ctx, who.Tenant, id, true)
 	if err != nil {
 		return Change{}, err
@@ -172,7 +172,7 @@ func (s *Service) forOperator(ctx context.Context, who actor.Actor, id preview.I
 		return Change{}, fault.New(fault.NotFound, nil)
 	case who.Kind != actor.Human:
 		return Change{}, forbid("fault.forbidden.humans_only")
-	case !who.HasRole(actor.RoleOperator, actor.RoleAdmin):
+	case !who.May(power):
 		return Change{}, forbid("fault.forbidden.operators_only")
 	case c.Preview.Requester.Involves(who.Person()):
 		return Change{}, forbid("fault.forbidden.own_change")

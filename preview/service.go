@@ -208,12 +208,12 @@ func MayRead(who actor.Actor, p Preview) bool {
 	if Owns(who, p) {
 		return true
 	}
-	return who.Tenant == p.Tenant && (Reviews(who) || who.Kind == actor.Human && Seated(who, p.Ruling))
+	return who.Tenant == p.Tenant && (Reviews(who) || who.May(actor.Decide) && Seated(who, p.Ruling))
 }
 
 // Reviews reports whether the caller is a person with a role that sees every change of the tenant.
 func Reviews(who actor.Actor) bool {
-	return who.Kind == actor.Human && who.HasRole(actor.RoleApprover, actor.RoleOperator, actor.RoleAuditor, actor.RoleAdmin)
+	return who.May(actor.ReadAll)
 }
 
 // Seated reports whether the caller is in a group that the ruling asks for.

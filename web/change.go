@@ -50,7 +50,7 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 	page.Sent = c.sentOf(y.Change, page.Change)
 	page.Settle.Shown = y.Change.Status == commit.StatusUnknown
 	page.Settle.LookOnly = !page.Settle.Shown && y.Change.WorthALook()
-	page.Settle.Allowed = v.who.HasRole(actor.RoleOperator, actor.RoleAdmin)
+	page.Settle.Allowed = v.who.May(actor.Resolve)
 	if o := page.Change.Outcome; o != nil {
 		page.Settle.warn(o.Columns)
 		if o.SettlesAt != nil && o.SettlesAt.After(y.Change.Now) {

@@ -108,11 +108,6 @@ func subjectOf(person string) string {
 	return person
 }
 
-// HasRole reports whether the caller holds one of the roles.
-func (a Actor) HasRole(roles ...string) bool {
-	return slices.ContainsFunc(roles, func(r string) bool { return slices.Contains(a.Roles, r) })
-}
-
 // InGroup reports whether the caller is in one of the groups.
 func (a Actor) InGroup(groups ...string) bool {
 	return slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(a.Groups, g) })

@@ -1,6 +1,7 @@
 package actor_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/cutonce/cutonce/internal/actor"
@@ -47,5 +48,37 @@ func TestScopesOfAFamily(t *testing.T) {
 	a := actor.Actor{Scopes: []string{"ads", "deploy:read"}}
 	if got := a.Missing("ads:budget", "deploy:read", "deploy:rollback"); len(got) != 1 || got[0] != "deploy:rollback" {
 		t.Errorf("got %v, want only deploy:rollback", got)
+	}
+}
+
+// TestWhoMay spells out what kind and roles alone give; what else a power asks for is checked where the change is known.
+func TestWhoMay(t *testing.T) {
+	t.Parallel()
+	everybody := []actor.Power{actor.Call, actor.Find, actor.Read, actor.Prepare, actor.Request, actor.Apply, actor.Cancel}
+	people := append(everybody[:len(everybody):len(everybody)], actor.Queue, actor.Decide, actor.Veto, actor.Confirm, actor.SeeFreezes)
+	with := func(more ...actor.Power) []actor.Power { return append(people[:len(people):len(people)], more...) }
+	for name, c := range map[string]struct {
+		who  actor.Actor
+		want []actor.Power
+	}{
+		"an agent with every role":   {actor.Actor{Kind: actor.Agent, Roles: []string{"requester", "approver", "operator", "auditor", "admin"}}, everybody},
+		"a service with every role":  {actor.Actor{Kind: actor.Service, Roles: []string{"approver", "operator", "auditor", "admin"}}, everybody},
+		"somebody without a role":    {actor.Actor{Kind: actor.Human}, people},
+		"somebody with an odd role":  {actor.Actor{Kind: actor.Human, Roles: []string{"Admin", "root"}}, people},
+		"a requester":                {actor.Actor{Kind: actor.Human, Roles: []string{"requester"}}, people},
+		"an approver":                {actor.Actor{Kind: actor.Human, Roles: []string{"approver"}}, with(actor.ReadAll)},
+		"an auditor":                 {actor.Actor{Kind: actor.Human, Roles: []string{"auditor"}}, with(actor.ReadAll)},
+		"an operator":                {actor.Actor{Kind: actor.Human, Roles: []string{"operator"}}, with(actor.ReadAll, actor.Probe, actor.Resolve, actor.Freeze)},
+		"an admin":                   {actor.Actor{Kind: actor.Human, Roles: []string{"admin"}}, with(actor.ReadAll, actor.Probe, actor.Resolve, actor.Freeze, actor.FreezeEverything)},
+		"a requester who is auditor": {actor.Actor{Kind: actor.Human, Roles: []string{"requester", "auditor"}}, with(actor.ReadAll)},
+	} {
+		for _, g := range actor.Grants() {
+			if got, want := c.who.May(g.Power), slices.Contains(c.want, g.Power); got != want {
+				t.Errorf("%s, %s: got %t, want %t", name, g.Power, got, want)
+			}
+		}
+	}
+	if (actor.Actor{Kind: actor.Human, Roles: []string{"admin"}}).May("fly") {
+		t.Error("a power that is not in the table is held")
 	}
 }
