@@ -40,7 +40,7 @@ func TestRolesAreDocumented(t *testing.T) {
 const rolesIntroduction = `# Who may do what
 
 This page is generated from the table that the code checks (` + "`actor.Grants`" + `), the routes and the tools: ` + "`go test ./cmd/cutonce -run Documented -update`" + `.
-` + "`go test ./api ./mcpadapter -run Roles`" + ` calls every route and every tool as every role and compares.
+` + "`go test ./api -run Roles`" + ` calls every route as every role and compares.
 
 A role comes from the token (the claim of ` + "`CUTONCE_ISSUER_CLAIM_ROLES`" + `) and from nothing else: requester, approver, operator, auditor, admin.
 A role alone lets nobody decide: an approver is whoever is in a group that the policy's ruling on that change names, and it is that
