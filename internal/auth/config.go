@@ -65,7 +65,7 @@ func (i *Issuer) complete() error {
 			continue
 		}
 		if err := trustworthy(raw); err != nil {
-			return fmt.Errorf("issuer %q: %w", i.URL, err)
+			return fmt.Errorf("issuer %q: %w", shown(i.URL), err)
 		}
 	}
 	i.Claims.Tenant = cmp.Or(i.Claims.Tenant, "tenant")
@@ -80,14 +80,23 @@ func (i *Issuer) complete() error {
 func trustworthy(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Fragment != "" || u.User != nil {
-		return fmt.Errorf("%q is not a usable URL", raw)
+		return fmt.Errorf("%q is not a usable URL", shown(raw))
 	}
 	ip := net.ParseIP(u.Hostname())
 	loopback := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
-		return fmt.Errorf("%q must be an https URL (http is for loopback only)", raw)
+		return fmt.Errorf("%q must be an https URL (http is for loopback only)", shown(raw))
 	}
 	return nil
+}
+
+// shown is a URL as it may be written down: without a password that somebody has put into it.
+func shown(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(not readable)"
+	}
+	return u.Redacted()
 }
 
 // keyClient never follows a redirect: the keys' address is the operator's choice, not the answer's.

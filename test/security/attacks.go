@@ -4,7 +4,7 @@ import "slices"
 
 // attacks are all of them, by where they strike.
 func attacks() []attack {
-	return slices.Concat(tokenAttacks, consoleAttacks, authorityAttacks, inputAttacks)
+	return slices.Concat(tokenAttacks, consoleAttacks, authorityAttacks, inputAttacks, networkAttacks)
 }
 
 // tokenAttacks are at the three doors that take a token: the JSON API reading, the JSON API applying, MCP applying.
@@ -77,4 +77,20 @@ var inputAttacks = []attack{
 	{"I10", "a megabyte of reason, chunked as well; compressed; 10,000 fields; a long language header", "64 KiB at most, counted as it is read", tooMuch},
 	{"I11", "JSON that calls itself a form, a text, another charset", "a body says that it is plain JSON", oddMediaTypes},
 	{"I12", "another agent's idempotency key, one with another body, one with spaces", "keys belong to one caller and one body", foreignKeys},
+}
+
+// networkAttacks are on the way to the service and from it.
+var networkAttacks = []attack{
+	{"N1", "issuers, keys and platforms configured at inner addresses over plain HTTP, by file:, with credentials in the URL", "the start is refused", innerAddresses},
+	{"N2", "the platform redirects look-ups and changes to another server", "no redirect is followed; the credential goes to one host", platformAstray},
+	{"N3", "an issuer's keys are redirected to another server", "no redirect is followed; nobody gets in by those keys", issuerAstray},
+	{"N4", "headers that come a byte at a time, a body that never ends, 40 at once", "5 s for headers, 30 s for a body; others are served meanwhile", slowly},
+	{"N5", "request smuggling: two lengths, a length and chunks, odd encodings, folded and broken headers", "refused, and the connection is closed", smuggling},
+	{"N6", "the development issuer and its sign-in, reached through the production command", "not compiled into its routes; its documents are nowhere", developmentDoors},
+	{"N7", "metrics, profiles, the platform's controls on the public listener", "they are on a listener of their own, or nowhere", innerDoors},
+	{"N8", "MCP from a page of another site, by Origin and by Sec-Fetch-Site", "refused before the token is looked at", foreignOrigin},
+	{"N9", "MCP: an unknown protocol version, a session ID, a batch, other methods, garbage", "refused; nothing of a batch is run", oddProtocol},
+	{"N10", "MCP: an apply with more arguments, in other types, of the wrong tool", "closed schemas", moreArguments},
+	{"N11", "the caller's token, cookies and headers, seen by the platform", "nothing of the caller's is passed on but a name", passedOn},
+	{"N12", "secrets in what the service said in all of this: answers, errors, logs, metrics", "secrets and tokens are never written; internal errors stay inside", secretsSaid},
 }
