@@ -238,7 +238,9 @@ type Why struct {
 	Until     *time.Time `json:"until,omitempty"`
 	WaitsFor  string     `json:"waits_for,omitempty"`
 	// Behind are the changes that wait for this one to let go of their target, for people who review.
-	Behind   []string  `json:"behind,omitempty"`
+	Behind []string `json:"behind,omitempty"`
+	// Missing is who must still approve.
+	Missing  []Seats   `json:"missing,omitempty"`
 	Next     string    `json:"next"`
 	NextTool string    `json:"next_tool,omitempty"`
 	Approval *Approval `json:"approval,omitempty"`

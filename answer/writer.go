@@ -243,8 +243,11 @@ var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
 func (w Writer) text(key string, args fault.Args) string {
 	clean := make(fault.Args, len(args))
 	for name, value := range args {
-		if s, ok := value.(string); ok {
-			value = visible.Text(oneLine.Replace(s))
+		switch v := value.(type) {
+		case string:
+			value = visible.Text(oneLine.Replace(v))
+		case []string: // groups, any of which will do
+			value = w.AnyOf(v)
 		}
 		clean[name] = value
 	}
@@ -305,6 +308,9 @@ func (w Writer) Text(y commit.Why) connector.Message {
 	}
 	args := maps.Clone(y.Text.Args)
 	args["groups"] = w.Groups(y.Change.Preview.Ruling.Needs)
+	if len(y.Missing) > 0 {
+		args["groups"] = w.Groups(y.Missing)
+	}
 	return connector.Say(y.Text.Key, args)
 }
 
@@ -316,6 +322,9 @@ func (w Writer) Explain(y commit.Why) Why {
 		Until: when(y.Until), WaitsFor: y.WaitsFor, Behind: y.Behind, Next: string(y.Next), Approval: change.Approval, Outcome: change.Outcome,
 	}
 	out.NextTool, _ = toolFor(y.Next, OpApply, y.Change)
+	if len(y.Missing) > 0 {
+		out.Missing = SeatsOf(y.Missing)
+	}
 	return out
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cutonce/cutonce/internal/actor"
@@ -111,7 +110,7 @@ func whyNot(who actor.Actor, p preview.Preview) error {
 	case len(p.Ruling.Needs) == 0:
 		return forbid("fault.forbidden.no_people_needed", nil)
 	case !preview.Seated(who, p.Ruling):
-		return forbid("fault.forbidden.no_seat", fault.Args{"groups": groupsOf(p)})
+		return forbid("fault.forbidden.no_seat", fault.Args{"groups": eligible(p)})
 	}
 	return nil
 }
@@ -186,12 +185,14 @@ func humansOnly() error {
 	return fault.New(fault.Forbidden, nil).WithKey("fault.forbidden.humans_only")
 }
 
-func groupsOf(p preview.Preview) string {
-	var names []string
+// eligible are the groups of which any member has a seat.
+func eligible(p preview.Preview) []string {
+	var groups []string
 	for _, seats := range p.Ruling.Needs {
-		names = append(names, strings.Join(seats.AnyOf, " / "))
+		groups = append(groups, seats.AnyOf...)
 	}
-	return strings.Join(names, ", ")
+	slices.Sort(groups)
+	return slices.Compact(groups)
 }
 
 // earlier looks for this person's last vote in this round. A rejection after an own approval goes on as a veto.

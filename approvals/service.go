@@ -169,6 +169,11 @@ func (s *Service) Item(who actor.Actor, p preview.Preview) Item {
 	return Item{Preview: p, Quorum: Tally(p.Ruling, current(p)), WhyNot: whyNot(who, p)}
 }
 
+// Missing are the seats that the votes so far leave empty.
+func (s *Service) Missing(p preview.Preview) policy.Requirement {
+	return Tally(p.Ruling, current(p)).Missing
+}
+
 // Standing says whether an approved preview may still be applied under the policy as it is now; at is the database's time.
 func (s *Service) Standing(p preview.Preview, at time.Time) (preview.Standing, policy.Ruling) {
 	now := s.Policy.Evaluate(policy.Facts{

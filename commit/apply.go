@@ -18,6 +18,8 @@ import (
 
 // Rechecker asks the policy again. It is wired to approvals, which this package does not know.
 type Rechecker interface {
+	// Missing is who must still approve a change that waits.
+	Missing(p preview.Preview) preview.Requirement
 	Standing(p preview.Preview, at time.Time) (preview.Standing, preview.Ruling)
 }
 

@@ -25,6 +25,8 @@ type Why struct {
 	// Behind are the changes of this tenant that are approved and wait for this one's target, for people who review; at most
 	// mostBehind.
 	Behind []string
+	// Missing is who must still approve, where people are waited for.
+	Missing preview.Requirement
 	// Next is the step for the requester.
 	Next fault.Next
 }
@@ -39,6 +41,9 @@ func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why,
 		c = s.withKeys(c)
 	}
 	w := explain(c)
+	if c.Status == StatusPending {
+		w.Missing = s.Recheck.Missing(c.Preview)
+	}
 	if w.Behind, err = s.behind(ctx, who, c); err != nil {
 		return Why{}, err
 	}

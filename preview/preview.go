@@ -54,6 +54,9 @@ func ParseID(text string) (id ID, ok bool) {
 // Ruling is the policy's verdict stored with a preview.
 type Ruling = policy.Ruling
 
+// Requirement is who must approve, or who is still missing.
+type Requirement = policy.Requirement
+
 // Exceeded is a cap that has no room for a change; stores return it as an error.
 type Exceeded = policy.Exceeded
 
