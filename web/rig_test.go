@@ -113,6 +113,7 @@ type rig struct {
 	t         testing.TB
 	url       string
 	ads       *target.Ads
+	texts     *catalog.Catalog
 	store     *store.Store
 	previews  *preview.Service
 	approvals *approvals.Service
@@ -124,6 +125,8 @@ type rig struct {
 	noLookup bool
 	// resolvers is how many operators the action asks for.
 	resolvers int
+	// front stands before the platform's connector, if it is set.
+	front func(*adbudget.Connector) connector.Connector
 	// rules are a policy of the test's own, if there is one.
 	rules string
 }
@@ -150,7 +153,11 @@ func (r *rig) connect(base string) *connector.Registry {
 	})
 	r.must(err)
 	r.t.Cleanup(ads.Close)
-	registry, err := connector.NewRegistry(ads)
+	var front connector.Connector = ads
+	if r.front != nil {
+		front = r.front(ads)
+	}
+	registry, err := connector.NewRegistry(front)
 	r.must(err)
 	return registry
 }
@@ -190,6 +197,7 @@ func (r *rig) serve(registry *connector.Registry) {
 	r.t.Helper()
 	texts, err := catalog.New(registry.Texts()...)
 	r.must(err)
+	r.texts = texts
 	d := r.deps
 	d.Catalog, d.PublicURL = texts, "http://127.0.0.1"
 	d.Key = func(tenant string, id preview.ID, item int) string {
