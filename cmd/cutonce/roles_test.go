@@ -40,11 +40,12 @@ func TestRolesAreDocumented(t *testing.T) {
 const rolesIntroduction = `# Who may do what
 
 This page is generated from the table that the code checks (` + "`actor.Grants`" + `), the routes and the tools: ` + "`go test ./cmd/cutonce -run Documented -update`" + `.
-` + "`go test ./api -run Roles`" + ` calls every route as every role and compares.
+` + "`go test ./api ./mcpadapter -run Roles`" + ` calls every route and every tool as every role and compares.
 
 A role comes from the token (the claim of ` + "`CUTONCE_ISSUER_CLAIM_ROLES`" + `) and from nothing else: requester, approver, operator, auditor, admin.
 A role alone lets nobody decide: an approver is whoever is in a group that the policy's ruling on that change names, and it is that
-seat, not the role, that is asked for. The requester's role is for rules to look at: what lets somebody ask is the scope.
+seat, not the role, that is asked for. The requester's role is for rules to look at: what lets somebody ask is the scope, and
+the target's own permission system is asked beside it, at prepare and at apply.
 
 Everything is within one tenant: a change of another tenant is as unknown to everybody as one that does not exist. Only people decide,
 probe, resolve and freeze; a token with ` + "`act`" + `, or of a client that is not configured as people's, is no person's. The console shows and
