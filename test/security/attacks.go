@@ -86,7 +86,7 @@ var networkAttacks = []attack{
 	{"N3", "an issuer's keys are redirected to another server", "no redirect is followed; nobody gets in by those keys", issuerAstray},
 	{"N4", "headers that come a byte at a time, a body that never ends, 40 at once", "5 s for headers, 30 s for a body; others are served meanwhile", slowly},
 	{"N5", "request smuggling: two lengths, a length and chunks, odd encodings, folded and broken headers", "refused, and the connection is closed", smuggling},
-	{"N6", "the development issuer and its sign-in, reached through the production command", "not compiled into its routes; its documents are nowhere", developmentDoors},
+	{"N6", "the development issuer and its sign-in, reached through the production command", "the production command has no such routes", developmentDoors},
 	{"N7", "metrics, profiles, the platform's controls on the public listener", "they are on a listener of their own, or nowhere", innerDoors},
 	{"N8", "MCP from a page of another site, by Origin and by Sec-Fetch-Site", "refused before the token is looked at", foreignOrigin},
 	{"N9", "MCP: an unknown protocol version, a session ID, a batch, other methods, garbage", "refused; nothing of a batch is run", oddProtocol},
