@@ -116,6 +116,17 @@ func (k Key) Sign(s Seal, leaves []Leaf) Seal {
 	return s
 }
 
+var errNotGiven = errors.New("which is not among those given")
+
+// Vouch says what is wrong with a witness that is said to be ours. One that names another key cannot be verified here; it is
+// believed, because believing it can only freeze.
+func (k Key) Vouch(s Seal) error {
+	if err := (Keys{k.ID(): k.Public()}).Check(s); !errors.Is(err, errNotGiven) {
+		return err
+	}
+	return nil
+}
+
 // Keys are the public keys that a verifier trusts, by their IDs.
 type Keys map[string]ed25519.PublicKey
 
@@ -130,7 +141,7 @@ func (k Keys) Check(s Seal) error {
 	case !bytes.Equal(hash[:], s.Hash):
 		return errors.New("its hash does not cover what it says")
 	case !known:
-		return fmt.Errorf("it names the key %s, which is not among those given", s.KeyID)
+		return fmt.Errorf("it names the key %s, %w", s.KeyID, errNotGiven)
 	case !ed25519.Verify(public, message, s.Signature):
 		return errors.New("its signature is forged")
 	}

@@ -141,7 +141,8 @@ func TestAWitnessIsReplacedWhole(t *testing.T) {
 	key := testKey(t, "one")
 	for n := range int64(3) {
 		want := key.Sign(audit.Seal{Number: n + 1, System: 1 << 63, At: time.UnixMicro(5), Prev: audit.Genesis[:]}, nil)
-		if err := errors.Join(audit.CheckWritable(path), audit.WriteWitness(path, want)); err != nil {
+		old, err := audit.ReadWitness(path)
+		if err := errors.Join(err, audit.CheckWritable(path), audit.WriteWitness(path, old, want)); err != nil {
 			t.Fatal(err)
 		}
 		got, err := audit.ReadWitness(path)
@@ -149,8 +150,8 @@ func TestAWitnessIsReplacedWhole(t *testing.T) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 	}
-	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-		t.Errorf("got %v, %v, want the witness alone", left, err)
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 2 {
+		t.Errorf("got %v, %v, want the witness and its lock alone", left, err)
 	}
 	if err := os.WriteFile(path, []byte("half a wit"), 0o600); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 )
 
+// ErrNoWitness says that a file is there and cannot be trusted to be the witness.
+var ErrNoWitness = errors.New("this is no witness")
+
 // ReadWitness reads the last seal that was witnessed outside the database, nil if there is none yet.
 func ReadWitness(path string) (*Seal, error) {
 	raw, err := os.ReadFile(path)
@@ -22,14 +25,38 @@ func ReadWitness(path string) (*Seal, error) {
 	}
 	var r Record
 	if err := json.Unmarshal(raw, &r); err != nil || r.Record != recordSeal {
-		return nil, fmt.Errorf("the witness %s is not readable: move it away if it is not one", path)
+		return nil, fmt.Errorf("%w: %s is not readable", ErrNoWitness, path)
 	}
 	s := r.seal()
 	return &s, nil
 }
 
-// WriteWitness replaces the witness, whole or not at all, and returns once it is durable.
-func WriteWitness(path string, s Seal) (err error) {
+// WriteWitness replaces the witness that was read as old (nil for none), whole or not at all, and returns once it is durable. Where
+// another process has replaced it meanwhile, or nothing is new, it changes nothing.
+func WriteWitness(path string, old *Seal, s Seal) error {
+	if same(old, &s) {
+		return nil
+	}
+	unlock, err := lock(path + ".lock")
+	if err != nil {
+		return fmt.Errorf("writing the witness: %w", err)
+	}
+	defer unlock()
+	now, err := ReadWitness(path)
+	if err != nil || !same(now, old) {
+		return err
+	}
+	return replaceWitness(path, s)
+}
+
+func same(a, b *Seal) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Number == b.Number && bytes.Equal(a.Hash, b.Hash)
+}
+
+func replaceWitness(path string, s Seal) (err error) {
 	raw, err := json.Marshal(sealRecord(s))
 	if err != nil {
 		return fmt.Errorf("writing the witness: %w", err)

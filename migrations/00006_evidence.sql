@@ -21,13 +21,16 @@ returns bytea language sql stable parallel safe as $$
 $$;
 
 -- restoring freezes the whole deployment. restored_to is the moment whose state was restored, restored_at when that was said:
--- between the two lies the lost time.
+-- between the two lies the lost time. The witness is the seal whose loss was declared last: times cannot tell one disaster from the
+-- next.
 alter table controls
   add column audit_seq   bigint not null default 1,
   add column audit_head  bytea,
   add column restoring   boolean not null default false,
   add column restored_to timestamptz,
   add column restored_at timestamptz,
+  add column witness_number bigint,
+  add column witness_hash   bytea,
   add constraint controls_restoring check (not restoring or restored_at is not null);
 
 with i as (
@@ -268,7 +271,8 @@ alter table audit_events drop column xid;
 drop trigger guard on controls;
 drop trigger no_delete on controls;
 drop trigger no_truncate on controls;
-alter table controls drop column audit_seq, drop column audit_head, drop column restoring, drop column restored_to, drop column restored_at;
+alter table controls drop column audit_seq, drop column audit_head, drop column restoring, drop column restored_to, drop column restored_at,
+  drop column witness_number, drop column witness_hash;
 drop function guard_control;
 drop table control_events;
 drop function control_hash;

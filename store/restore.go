@@ -20,9 +20,11 @@ const sqlDeclareRestore = `
 with ok as materialized (
   select clock_timestamp() as now, 'restore_declared' as kind
 ), u as (
-  update controls k set restoring = true, restored_at = greatest(ok.now, @witnessed::timestamptz), freeze_epoch = k.freeze_epoch + 1,
-    restored_to = case when k.restoring then least(k.restored_to, @to::timestamptz) else @to::timestamptz end, ` + nextControl + `
-  from ok where k.tenant_id = '' and (@witnessed::timestamptz is null or k.restored_at is null or k.restored_at < @witnessed::timestamptz)
+  update controls k set restoring = true, restored_at = ok.now, freeze_epoch = k.freeze_epoch + 1,
+    restored_to = case when k.restoring then least(k.restored_to, @to::timestamptz) else @to::timestamptz end,
+    witness_number = coalesce(@number, k.witness_number), witness_hash = coalesce(@hash, k.witness_hash), ` + nextControl + `
+  from ok where k.tenant_id = '' and (@number::bigint is null or (k.witness_number, k.witness_hash) is distinct from (@number, @hash::bytea)
+    and not exists (select from seals where number = @number and hash = @hash))
   returning ` + controlEnd + `, k.restored_to
 ), held as (
   insert into restore_holds (preview_id, tenant_id, action, held_at, next_look_at)
@@ -46,23 +48,23 @@ type Restore struct {
 	To time.Time
 	// By names who says so, as an actor ("operator:kim"); Reason is why.
 	By, Reason string
-	// Witnessed is when the newest seal was made that the database has forgotten, zero if a person declares. A witness that an
-	// earlier declaration covers changes nothing.
-	Witnessed time.Time
+	// Witness is the seal that the database has forgotten, nil if a person declares. One that it knows, or that the last such
+	// declaration covers, changes nothing.
+	Witness *audit.Seal
 }
 
 // declareFor bounds a declaration, which may hold many changes.
 const declareFor = 2 * time.Minute
 
 // DeclareRestore freezes the deployment and holds what may have been applied in the lost time, in one transaction. It returns once
-// every claim begun before it has ended. declared is false where a witness's restore was declared before.
+// every claim begun before it has ended. declared is false where the database knows the witness, or its restore was declared before.
 func (s *Store) DeclareRestore(ctx context.Context, r Restore) (declared bool, held int, err error) {
 	args := pgx.NamedArgs{
-		"to": r.To, "witnessed": (*time.Time)(nil), "actor": r.By,
+		"to": r.To, "number": (*int64)(nil), "hash": []byte(nil), "actor": r.By,
 		"body": body(map[string]any{"to": r.To.UTC().Format(time.RFC3339Nano), "reason": r.Reason}),
 	}
-	if !r.Witnessed.IsZero() {
-		args["witnessed"] = r.Witnessed
+	if r.Witness != nil {
+		args["number"], args["hash"] = &r.Witness.Number, r.Witness.Hash
 	}
 	ctx, cancel := context.WithTimeout(ctx, declareFor)
 	defer cancel()
@@ -76,26 +78,6 @@ func (s *Store) DeclareRestore(ctx context.Context, r Restore) (declared bool, h
 		return false, 0, fmt.Errorf("declaring a restore: %w", passing(err))
 	}
 	return declared, held, nil
-}
-
-// CheckWitness declares a restore if the database does not know what was witnessed outside it, unless that was declared before.
-func (s *Store) CheckWitness(ctx context.Context, witness audit.Seal) (declared bool, held int, err error) {
-	forgotten, err := audit.Forgotten(ctx, s, witness)
-	if err != nil || !forgotten {
-		return false, 0, err
-	}
-	last, err := s.LastSeal(ctx)
-	if err != nil {
-		return false, 0, err
-	}
-	r := Restore{
-		To: time.Unix(0, 0), By: service, Witnessed: witness.At,
-		Reason: fmt.Sprintf("the witness has seen seal %d of %s, which this database does not know", witness.Number, witness.At.UTC().Format(time.RFC3339)),
-	}
-	if last != nil {
-		r.To = last.At // what the backup holds is at least as new
-	}
-	return s.DeclareRestore(ctx, r)
 }
 
 const sqlFinishRestore = `

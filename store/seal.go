@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/cutonce/cutonce/audit"
-	"github.com/cutonce/cutonce/commit"
 )
 
 var (
@@ -29,7 +28,7 @@ const (
 
 // sqlSealLock lets one replica seal at a time. The lock ends with the transaction, so that it works behind transaction poolers.
 const sqlSealLock = `
-select set_config('synchronous_commit', 'on', true), pg_try_advisory_xact_lock(hashtextextended('cutonce.seal', 0))`
+select pg_try_advisory_xact_lock(hashtextextended('cutonce.seal', 0))`
 
 // sqlSealMoment: what is older than the oldest transaction under way is complete. A transaction that is open in another database
 // of the cluster holds that back too.
@@ -89,33 +88,25 @@ from unnest(@kinds::text[], @chains::uuid[], @tenants::text[], @seqs::bigint[], 
 func (s *Store) SealNext(ctx context.Context, sign func(audit.Draft) audit.Seal) (*audit.Seal, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, sealFor)
 	defer cancel()
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return nil, false, passing(fmt.Errorf("getting a connection: %w", err))
-	}
-	defer conn.Release()
-	delete(conn.Conn().PgConn().CustomData(), warned)
 	var sealed *audit.Seal
 	var more bool
 	// One snapshot for all of it: what is complete, and what is read, must be of the same moment.
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+	err := s.durably(ctx, func(tx pgx.Tx) (_ bool, err error) {
 		sealed, more, err = sealIn(ctx, tx, sign)
-		return err
+		return sealed != nil, err
 	})
 	switch {
 	case violates(err, "seals_pkey"):
 		return nil, false, nil // another replica has sealed since this transaction's snapshot
 	case err != nil:
-		return nil, false, passing(err)
-	case sealed != nil && conn.Conn().PgConn().CustomData()[warned] != nil:
-		return nil, false, fmt.Errorf("%w: the server warned", commit.ErrInDoubt)
+		return nil, false, err
 	}
 	return sealed, more, nil
 }
 
 func sealIn(ctx context.Context, tx pgx.Tx, sign func(audit.Draft) audit.Seal) (*audit.Seal, bool, error) {
 	var free bool
-	if err := tx.QueryRow(ctx, sqlSealLock).Scan(nil, &free); err != nil || !free {
+	if err := tx.QueryRow(ctx, sqlSealLock).Scan(&free); err != nil || !free {
 		return nil, false, err
 	}
 	draft, full, err := draftIn(ctx, tx)

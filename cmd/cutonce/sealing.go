@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -40,21 +41,15 @@ func (s *service) prepareSealing(ctx context.Context) error {
 	if err := audit.CheckWritable(s.settings.SealWitness); err != nil {
 		return fmt.Errorf("CUTONCE_SEAL_WITNESS: %w", err)
 	}
-	witness, err := audit.ReadWitness(s.settings.SealWitness)
-	if err != nil {
-		return fmt.Errorf("CUTONCE_SEAL_WITNESS: %w", err)
-	}
-	if witness == nil {
-		s.log.Warn("no seal has been witnessed here yet: a restore before the first one goes unnoticed", "witness", s.settings.SealWitness)
-		return nil
-	}
-	declared, held, err := s.store.CheckWitness(ctx, *witness)
-	if err != nil {
+	witness, err := s.sealer.Compare(ctx)
+	switch {
+	case errors.Is(err, audit.ErrNoWitness):
+		return fmt.Errorf("CUTONCE_SEAL_WITNESS: %w. If the database was not restored, move the file away and start again; if it may have been, "+
+			"move it away, say cutonce restore declare, and then start", err)
+	case err != nil:
 		return err
-	}
-	if declared {
-		s.log.Error("the database does not know the last seal that was witnessed: it was restored from a backup, or it is another one. "+
-			"Nothing is applied until an operator has looked: cutonce restore status", "seal", witness.Number, "sealed_at", witness.At, "held", held)
+	case witness == nil:
+		s.log.Warn("no seal has been witnessed here yet: a restore before the first one goes unnoticed", "witness", s.settings.SealWitness)
 	}
 	return nil
 }
