@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -20,8 +21,11 @@ import (
 
 // Migrate brings the schema up to this build. Replicas may call it at the same time. It needs a direct connection, not a
 // transaction pooler, because it takes a session lock.
-func Migrate(ctx context.Context, url string) error {
-	return withProvider(url, func(p *goose.Provider) error {
+func Migrate(ctx context.Context, url string) error { return MigrateVetted(ctx, url, nil) }
+
+// MigrateVetted is Migrate over connections that are vetted before each use, where vet is not nil.
+func MigrateVetted(ctx context.Context, url string, vet Vet) error {
+	return withProvider(url, vet, func(p *goose.Provider) error {
 		if _, err := p.Up(ctx); err != nil {
 			return fmt.Errorf("migrating the database: %w", err)
 		}
@@ -31,7 +35,7 @@ func Migrate(ctx context.Context, url string) error {
 
 // Pending reports whether Migrate would change anything.
 func Pending(ctx context.Context, url string) (pending bool, err error) {
-	err = withProvider(url, func(p *goose.Provider) error {
+	err = withProvider(url, nil, func(p *goose.Provider) error {
 		if pending, err = p.HasPending(ctx); err != nil {
 			return fmt.Errorf("comparing the schema with this version: %w", err)
 		}
@@ -40,12 +44,12 @@ func Pending(ctx context.Context, url string) (pending bool, err error) {
 	return pending, err
 }
 
-func withProvider(url string, use func(*goose.Provider) error) error {
+func withProvider(url string, vet Vet, use func(*goose.Provider) error) error {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return fmt.Errorf("the database URL is not readable")
 	}
-	db := sql.OpenDB(stdlib.GetConnector(*config))
+	db := sql.OpenDB(stdlib.GetConnector(*config, vet.options()...))
 	defer db.Close()
 	versions, err := database.NewStore(database.DialectPostgres, migrations.VersionTable)
 	if err != nil {
@@ -60,6 +64,21 @@ func withProvider(url string, use func(*goose.Provider) error) error {
 		return fmt.Errorf("reading migrations: %w", err)
 	}
 	return use(provider)
+}
+
+// options vet a new connection, and a used one again: one that is refused then is replaced by a new one, whose refusal is told.
+func (v Vet) options() []stdlib.OptionOpenDB {
+	if v == nil {
+		return nil
+	}
+	return []stdlib.OptionOpenDB{
+		stdlib.OptionAfterConnect(v), stdlib.OptionResetSession(func(ctx context.Context, conn *pgx.Conn) error {
+			if v(ctx, conn) != nil {
+				return driver.ErrBadConn
+			}
+			return nil
+		}),
+	}
 }
 
 // SchemaHash names this build's schema, for templates of test databases.

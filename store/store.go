@@ -43,7 +43,12 @@ type Config struct {
 	URL string
 	// MaxConns bounds the main pool; zero means 16. Two more connections are kept for recording outcomes.
 	MaxConns int32
+	// Vet, if set, is asked of a connection each time that it is taken from a pool; an error keeps it from being used.
+	Vet Vet
 }
+
+// Vet looks at a connection before it is used.
+type Vet func(ctx context.Context, conn *pgx.Conn) error
 
 const reserved = 2
 
@@ -52,11 +57,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.MaxConns == 0 {
 		c.MaxConns = 16
 	}
-	main, err := newPool(ctx, c.URL, c.MaxConns)
+	main, err := newPool(ctx, c, c.MaxConns)
 	if err != nil {
 		return nil, err
 	}
-	reserve, err := newPool(ctx, c.URL, reserved)
+	reserve, err := newPool(ctx, c, reserved)
 	if err != nil {
 		main.Close()
 		return nil, err
@@ -64,8 +69,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return &Store{pool: bounded{main}, reserve: bounded{reserve}}, nil
 }
 
-func newPool(ctx context.Context, url string, size int32) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(url)
+func newPool(ctx context.Context, c Config, size int32) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
 		// The parse error may quote the URL, and the URL holds a password.
 		return nil, errors.New("the database URL is not readable: use postgres://user:password@host:port/database")
@@ -73,6 +78,9 @@ func newPool(ctx context.Context, url string, size int32) (*pgxpool.Pool, error)
 	config.MaxConns = size
 	config.ConnConfig.RuntimeParams["application_name"] = "cutonce"
 	config.ConnConfig.OnNotice = noteWarning
+	if c.Vet != nil {
+		config.PrepareConn = c.Vet.prepare
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("making a connection pool: %w", err)
@@ -84,6 +92,12 @@ func newPool(ctx context.Context, url string, size int32) (*pgxpool.Pool, error)
 		return nil, err
 	}
 	return pool, nil
+}
+
+// prepare is a pool's hook: a connection that was refused is given up.
+func (v Vet) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	err := v(ctx, conn)
+	return err == nil, err
 }
 
 // readsCommitted connects, and refuses a database whose sessions would keep one snapshot for a whole transaction: the second

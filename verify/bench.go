@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -94,10 +95,10 @@ func newBench(ctx context.Context, cfg Config) (b *bench, err error) {
 const sqlConns = 2
 
 func (b *bench) open(ctx context.Context) (err error) {
-	if b.store, err = b.openStore(ctx, b.scratch.url); err != nil {
+	if b.store, err = b.openStore(ctx, b.scratch.url, b.scratch.here); err != nil {
 		return err
 	}
-	if b.later, err = b.openStore(ctx, b.scratch.ahead); err != nil {
+	if b.later, err = b.openStore(ctx, b.scratch.ahead, b.scratch.later); err != nil {
 		return err
 	}
 	config, err := pgxpool.ParseConfig(b.scratch.url)
@@ -105,6 +106,10 @@ func (b *bench) open(ctx context.Context) (err error) {
 		return err
 	}
 	config.MaxConns = sqlConns
+	config.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) {
+		err := b.scratch.here(ctx, conn)
+		return err == nil, err
+	}
 	if b.sql, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return err
 	}
@@ -123,8 +128,11 @@ func (b *bench) open(ctx context.Context) (err error) {
 	return b.store.ActivatePolicy(ctx, ruleVersion, "the rules of a verification run")
 }
 
-func (b *bench) openStore(ctx context.Context, url string) (*store.Store, error) {
-	s, err := store.Open(ctx, store.Config{URL: url, MaxConns: b.cfg.PoolSize})
+func (b *bench) openStore(ctx context.Context, url string, vet store.Vet) (*store.Store, error) {
+	s, err := store.Open(ctx, store.Config{URL: url, MaxConns: b.cfg.PoolSize, Vet: vet})
+	if strayed := b.scratch.strayed.Load(); strayed != nil {
+		return nil, strayed
+	}
 	if err != nil {
 		return nil, cannot("the database cannot be opened: %s", told(err))
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,9 +35,19 @@ type scratch struct {
 	name       string
 	url, ahead string
 	notes      []string
+	// strayed is set once a session was found to work elsewhere: see here.
+	strayed atomic.Pointer[CannotError]
 }
 
-const sqlLeftOver = `select nspname from pg_namespace where nspname like 'cutonce\_verify\_%' order by 1`
+// marker is the comment on every scratch schema. What only has the name is somebody else's.
+const marker = "scratch schema of cutonce verify: whoever finds it after its run may drop it"
+
+// sqlLeftOver lists the schemas that runs under this role have made.
+const sqlLeftOver = `
+select nspname from pg_namespace
+where nspname ~ '^cutonce_verify_[0-9a-f]{12}$' and obj_description(oid, 'pg_namespace') = $1
+  and nspowner = (select oid from pg_roles where rolname = current_user)
+order by 1`
 
 // sqlTake holds a schema's name for as long as the session lives; a schema whose name can be taken belongs to nobody any more.
 const sqlTake = `select pg_try_advisory_lock(hashtextextended($1, 0))`
@@ -65,7 +76,11 @@ func newScratch(ctx context.Context, address string, ahead time.Duration) (_ *sc
 	if s.ahead, err = within(address, s.name+",pg_catalog"); err != nil {
 		return s, err
 	}
-	if err := store.Migrate(ctx, s.url); err != nil {
+	err = store.MigrateVetted(ctx, s.url, s.here)
+	switch strayed := s.strayed.Load(); {
+	case strayed != nil:
+		return s, strayed
+	case err != nil:
 		return s, cannot("the scratch schema could not be filled: %s", told(err))
 	}
 	// On s.url the server's own clock is found first, whatever else has its name.
@@ -81,7 +96,8 @@ func (s *scratch) create(ctx context.Context) error {
 	if err := s.admin.QueryRow(ctx, sqlTake, s.name).Scan(&free); err != nil {
 		return cannot("the database refused an advisory lock: %s", told(err))
 	}
-	_, err := s.admin.Exec(ctx, "create schema "+s.name)
+	// Both in one transaction: there is no moment at which it exists without its mark.
+	_, err := s.admin.Exec(ctx, fmt.Sprintf("create schema %s; comment on schema %s is '%s'", s.name, s.name, marker))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" {
 		var role, database string
@@ -93,9 +109,9 @@ func (s *scratch) create(ctx context.Context) error {
 	return err
 }
 
-// sweep drops what a run left behind that was killed.
+// sweep drops what a run left behind that was killed, and nothing that is not marked as such.
 func (s *scratch) sweep(ctx context.Context) error {
-	rows, err := s.admin.Query(ctx, sqlLeftOver)
+	rows, err := s.admin.Query(ctx, sqlLeftOver, marker)
 	if err != nil {
 		return cannot("the schemas cannot be listed: %s", told(err))
 	}

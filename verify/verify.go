@@ -123,6 +123,9 @@ func Run(ctx context.Context, cfg Config, checks []Check, seen func(Result)) (r 
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
+		if strayed := b.scratch.strayed.Load(); strayed != nil {
+			return r, strayed // what the check has seen is of no worth
+		}
 		r.Results = append(r.Results, result)
 		seen(result)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cutonce/cutonce/internal/devissuer"
 	"github.com/cutonce/cutonce/internal/pgtest"
+	"github.com/cutonce/cutonce/internal/wire"
 	"github.com/cutonce/cutonce/store"
 	"github.com/cutonce/cutonce/verify"
 )
@@ -185,6 +186,7 @@ func TestVerifyRefusesToStart(t *testing.T) {
 		"a policy that does not compile": {[]string{"CUTONCE_POLICY_DIR=" + misspelt(t)}, nil, 2, "budget_chnage"},
 		"an unknown check":               {nil, []string{"--only", "nope"}, 2, "claim-guard"},
 		"no database":                    {[]string{"CUTONCE_DATABASE_URL=postgres://x:y@127.0.0.1:1/z"}, nil, 3, "cannot be reached"},
+		"a pooler that drops a setting":  {[]string{"CUTONCE_DATABASE_URL=" + forgetful(t, databaseOf(good))}, nil, 3, "direct connection"},
 		"a role that may not":            {[]string{"CUTONCE_DATABASE_URL=" + powerless(t, databaseOf(good))}, nil, 3, "grant create on database"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,6 +200,18 @@ func TestVerifyRefusesToStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forgetful is the same database behind a pooler that drops the start-up parameter by which verify stays in its own schema.
+func forgetful(t *testing.T, address string) string {
+	t.Helper()
+	p, through, err := wire.Pool(address, "search_path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	p.Forget()
+	return through
 }
 
 // powerless is the same database for a role that may make no schema.

@@ -2,7 +2,8 @@
 //
 // It promises to pass bytes on unchanged and, once armed with a marker, to cut the connection that carries it exactly once:
 // before the server gets it, while the server works on it, or, for Postgres, when the transaction has ended and the answer is on
-// its way. It does not delay or change bytes, and it does not look into TLS. Start at Through and Arm.
+// its way. It does not delay or change bytes, and it does not look into TLS. Start at Through and Arm. Pooler is the other one: it loses
+// what a client asked of its session, as poolers between a service and Postgres do.
 package wire
 
 import (
