@@ -10,6 +10,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Level is how a finding is to be taken.
@@ -86,6 +87,7 @@ func Run(ctx context.Context, checks []Check, told func(Finding)) Report {
 	r := Report{Findings: []Finding{}}
 	for _, c := range checks {
 		c.Look(ctx, &Seen{check: c.Name, found: func(f Finding) {
+			f.Says = strings.Join(strings.Fields(f.Says), " ") // an error may have lines of its own
 			r.Findings = append(r.Findings, f)
 			r.count(f.Level)
 			told(f)

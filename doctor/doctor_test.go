@@ -183,6 +183,9 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			if c.level == doctor.Failed && r.Code != 1 {
 				t.Errorf("got code %d, want 1", r.Code)
 			}
+			if got, want := strings.Count(lines(r), "\n")+1, len(r.Findings); got != want {
+				t.Errorf("got %d lines, want one for each of %d findings", got, want)
+			}
 			if text := lines(r); strings.Contains(text, "pass-word-9") || strings.Contains(text, secret) {
 				t.Error("a secret was printed")
 			}
