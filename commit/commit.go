@@ -157,6 +157,9 @@ type Result struct {
 	Class   connector.Class
 	// Answered is set once the target has said something to the send.
 	Answered bool
+	// LookLater asks for later looks at an outcome that the target's answer settled as not applied: it may have answered a second
+	// delivery of the same request.
+	LookLater bool
 	// Found is the proof of a look-up.
 	Found    connector.Found
 	Evidence map[string]any

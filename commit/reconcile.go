@@ -224,8 +224,8 @@ func (s *Service) lookup(
 ) Result {
 	ctx, cancel := context.WithTimeout(ctx, clocks.SendFor)
 	defer cancel()
-	finding, err := contained(s, func() (connector.Finding, error) {
-		return a.Connector.Lookup(ctx, c.Preview.Plan, s.call(c, k.Item))
+	finding, err := prompt(ctx, s, func() (connector.Finding, error) {
+		return a.Connector.Lookup(ctx, c.Preview.Plan.Clone(), s.call(c, k.Item))
 	})
 	r.Found, r.Evidence = finding.Found, finding.Evidence
 	switch {
@@ -266,7 +266,7 @@ func (s *Service) replay(
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	receipt, err := contained(s, func() (connector.Receipt, error) {
-		return a.Connector.Execute(ctx, c.Preview.Plan, s.call(c, k.Item))
+		return a.Connector.Execute(ctx, c.Preview.Plan.Clone(), s.call(c, k.Item))
 	})
 	if err == nil {
 		r.Found, r.Evidence = connector.EffectFound, receipt.Evidence

@@ -151,13 +151,13 @@ func (s *Service) Probe(ctx context.Context, who actor.Actor, id preview.ID) (Ch
 }
 
 // WorthALook reports whether looking at the target may still tell something: the outcome is unknown, or was called not applied by
-// a look-up or a person.
+// a look-up or a person, or by an answer of the target, which may have been to a second delivery.
 func (c Change) WorthALook() bool {
 	if c.Status != StatusNotApplied {
 		return c.Status == StatusUnknown
 	}
-	reason := c.Executions[0].Reason
-	return reason == LookedUp || reason == ByOperator
+	e := c.Executions[0]
+	return e.Reason == LookedUp || e.Reason == ByOperator || e.Evidence == ByReceipt
 }
 
 // forOperator loads a change for a person who holds a power over what is not settled.

@@ -97,6 +97,7 @@ const (
 // send is one claimed attempt from the drift check to the record. It returns what the attempt proved.
 func (s *Service) send(ctx context.Context, c Change, cl Claim, action connector.Registered) sent {
 	r := s.attempt(ctx, c, cl, action)
+	r.LookLater = r.Answered && action.Able.Lookup
 	stands := s.record(ctx, r)
 	s.observe(c, r.Class)
 	return sent{r, stands}
@@ -147,7 +148,7 @@ func (s *Service) execute(ctx context.Context, c Change, cl Claim, action connec
 	}
 	started := time.Now()
 	receipt, err := contained(s, func() (connector.Receipt, error) {
-		return action.Connector.Execute(ctx, c.Preview.Plan, s.call(c, cl.Item))
+		return action.Connector.Execute(ctx, c.Preview.Plan.Clone(), s.call(c, cl.Item))
 	})
 	s.Observe.Sent(action.Name, connector.Classify(err), time.Since(started))
 	return r.of(c.Preview.Plan, receipt, err)
@@ -164,10 +165,42 @@ func contained[T any](s *Service, call func() (T, error)) (out T, err error) {
 	return call()
 }
 
+// grace is what a question gets beyond its deadline to come back by itself.
+const grace = time.Second
+
+// prompt is contained for a question to the target, which has no effect: a connector that ignores its deadline is left alone with it,
+// so that it holds up neither its action's other changes nor an operator. A send is never left alone: its late answer counts.
+func prompt[T any](ctx context.Context, s *Service, call func() (T, error)) (T, error) {
+	type answer struct {
+		out T
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		out, err := contained(s, call)
+		answered <- answer{out, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.out, a.err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case a := <-answered:
+		return a.out, a.err
+	case <-timer.C:
+		s.Log.Error("a connector does not keep to its deadline")
+		var none T
+		return none, ctx.Err()
+	}
+}
+
 func (s *Service) read(ctx context.Context, a connector.Registered, t connector.Target, within time.Duration) (connector.Reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return contained(s, func() (connector.Reading, error) { return a.Connector.Read(ctx, t) })
+	return prompt(ctx, s, func() (connector.Reading, error) { return a.Connector.Read(ctx, t) })
 }
 
 // moved compares versions, or the shown fields where the target has no version.

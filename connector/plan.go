@@ -1,7 +1,9 @@
 package connector
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/cutonce/cutonce/internal/money"
@@ -54,6 +56,17 @@ type Plan struct {
 	Changes []Change `json:"changes"`
 }
 
+// Clone is a copy that shares nothing with the plan: what a connector is handed for a send must not be able to change what others are
+// shown under the same digest.
+func (p Plan) Clone() Plan {
+	p.Request.Body = bytes.Clone(p.Request.Body)
+	p.Changes = slices.Clone(p.Changes)
+	for i, c := range p.Changes {
+		p.Changes[i].Before, p.Changes[i].After = c.Before.clone(), c.After.clone()
+	}
+	return p
+}
+
 // Request is what is sent, byte for byte. Credentials and the key header are added by the connector and are not part of it.
 type Request struct {
 	Method string          `json:"method"`
@@ -74,6 +87,18 @@ type Change struct {
 type Value struct {
 	Amount *money.Amount `json:"amount,omitempty"`
 	Text   *string       `json:"text,omitempty"`
+}
+
+func (v Value) clone() Value {
+	if v.Amount != nil {
+		amount := *v.Amount
+		v.Amount = &amount
+	}
+	if v.Text != nil {
+		text := *v.Text
+		v.Text = &text
+	}
+	return v
 }
 
 // Money makes an amount a Value.

@@ -30,7 +30,7 @@ func (s *Service) Undo(ctx context.Context, who actor.Actor, id ID, reason, key 
 	case p.State != Claimed:
 		return Prepared{}, fault.New(fault.Conflict, nil).WithKey("fault.conflict.nothing_to_undo").WithNext(fault.NextCheckStatus)
 	}
-	input, err := reverser.Reverse(p.Action, p.Plan)
+	input, err := reverser.Reverse(p.Action, p.Plan.Clone())
 	if err != nil {
 		return Prepared{}, err
 	}

@@ -95,8 +95,8 @@ func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Due, error)
 
 // sqlBeginProbe makes the probe the current attempt, which fences off the sender before it: a sender that wakes up later
 // finds that its attempt is not current and sends nothing. A replay can cause the effect as a send can, so "absent" has to
-// wait for it as for a send, and a freeze forbids it. What was found not applied is looked at again after five minutes, an hour
-// and a day, for an effect that came late.
+// wait for it as for a send, and a freeze forbids it. What was found not applied, or refused by an answer, is looked at again
+// after five minutes, an hour and a day: an effect may come late, and an answer may have been to a second delivery.
 const sqlBeginProbe = `
 with c as (` + sqlEpochs + `
 ), l as materialized (
@@ -106,7 +106,7 @@ with c as (` + sqlEpochs + `
   where e.state = 'unknown' and (e.probe_until is null or e.probe_until <= clock_timestamp())
       and (@kind <> 'replay' or not (select restoring or frozen and exists (
         select from freeze_over(l.tenant_id, l.action, l.target_key)) from c))
-    or e.state = 'not_applied' and e.reason in ('looked_up', 'resolved') and @kind = 'lookup'
+    or e.state = 'not_applied' and (e.reason in ('looked_up', 'resolved') or e.evidence = 'receipt') and @kind = 'lookup'
   for update of e
 ), x as (
   update executions e set current_attempt = @attempt, probe_until = ok.now + @hold_for::interval,

@@ -48,7 +48,7 @@ with l as materialized (
     probes = e.probes + case when @probing and d.current then 1 else 0 end,
     probe_until = case when d.current then null else e.probe_until end,
     next_probe_at = case when d.next = 'unknown' then d.now + @retry_in::interval
-      when d.next = 'not_applied' and d.state <> d.next and @proof = 'absent' then d.now + interval '5 minutes'
+      when d.next = 'not_applied' and d.state <> d.next and (@proof = 'absent' or @doubtful) then d.now + interval '5 minutes'
       when d.next = d.state then e.next_probe_at end,
     needs_operator = case when d.next = 'unknown' then e.needs_operator or @hand_over else false end
   from d where e.preview_id = @id and e.item = @item and (d.current or d.next <> d.state)
@@ -128,7 +128,7 @@ func recordArgs(r commit.Result) (pgx.NamedArgs, error) {
 	return pgx.NamedArgs{
 		"id": r.ID.UUID(), "tenant": r.Tenant, "item": r.Item, "attempt": r.Attempt, "proof": v.proof, "result": v.result,
 		"reason": string(v.reason), "evidence_kind": string(v.kind), "evidence": attempted, "detail": encoded, "actor": service,
-		"probing": r.Kind != commit.Send, "retry_in": r.RetryIn, "hand_over": r.HandOver,
+		"probing": r.Kind != commit.Send, "retry_in": r.RetryIn, "hand_over": r.HandOver, "doubtful": v.proof == "refusal" && r.LookLater,
 		"body": body(map[string]any{"attempt": r.Attempt.String(), "item": r.Item, "result": v.result, "detail": detail}),
 	}, nil
 }

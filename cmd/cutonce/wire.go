@@ -118,6 +118,18 @@ func (s *service) activate(ctx context.Context, version, source string) error {
 	return err
 }
 
+// adoptSecret refuses a secret under which the effects of earlier changes would not be found. In development a new one may follow an
+// old one, as far as nothing waits.
+func (s *service) adoptSecret(ctx context.Context) error {
+	err := s.store.AdoptSecret(ctx, []byte(s.settings.Secret), s.settings.SecretReplace || s.dev != nil)
+	if errors.Is(err, store.ErrOtherSecret) {
+		return errors.New("CUTONCE_SECRET is not the one that this database's changes were sent under: with another one their effects would " +
+			"not be found at the targets, and be called absent. Start with the old secret. If it is lost, settle what is unknown " +
+			"(cutonce changes list --status unknown), then set CUTONCE_SECRET_REPLACE=true for one start")
+	}
+	return err
+}
+
 // knownActions are those that this build can serve. A rule about one whose platform is not configured is no misspelling.
 var knownActions = []string{adbudget.ActionName, rollback.ActionName}
 
@@ -158,6 +170,9 @@ func (s *service) openStore(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, s.store.Close)
+	if err := s.adoptSecret(ctx); err != nil {
+		return err
+	}
 	durable, settings, err := s.store.Durability(ctx)
 	switch {
 	case err != nil:

@@ -42,8 +42,8 @@ type Documented struct {
 
 // Judge says what an answer other than the documented success proves. Even a documented refusal speaks only for the delivery
 // that it answers: if a middlebox delivered the request twice and passed on the second answer, that one says that the target
-// has moved, because the first delivery moved it. So our mark is looked for before any refusal is believed, and where there
-// is no history to ask, a refusal that our own effect would explain is not.
+// has moved, because the first delivery moved it. So our mark is looked for before any refusal is believed, and a refusal that
+// our own effect would explain is not believed without it.
 func (c Case) Judge(ctx context.Context, r Refusal, documented Documented) (connector.Receipt, error) {
 	moved, already := documented.Moved.has(r), documented.Already.has(r)
 	if !moved && !already && !documented.Refused.has(r) {
@@ -54,23 +54,25 @@ func (c Case) Judge(ctx context.Context, r Refusal, documented Documented) (conn
 	case err == nil && mine != nil:
 		return *mine, nil
 	case moved:
-		return connector.Receipt{}, c.moved(ctx, r, err == nil)
-	case already && err != nil:
-		return connector.Receipt{}, fmt.Errorf("the %s is at the %s that was sent, and there is no history to ask: %w", c.Noun, c.Value, r)
+		return connector.Receipt{}, c.moved(ctx, r)
+	case already:
+		// Whether or not there is a history: an empty one may be late. The look-ups that follow wait for it.
+		return connector.Receipt{}, fmt.Errorf("the %s is at the %s that was sent, and its history does not say whose doing that is: %w",
+			c.Noun, c.Value, r)
 	}
 	return connector.Receipt{}, connector.Rejected(r.Status, r.Words())
 }
 
-// moved judges the target's word that it is not at the plan's version.
-func (c Case) moved(ctx context.Context, r Refusal, historyKnown bool) error {
+// moved judges the target's word that it is not at the plan's version. It is a drift only if the target stands at something that is
+// not ours: a history that has nothing of us may merely be late.
+func (c Case) moved(ctx context.Context, r Refusal) error {
 	now, err := c.Now(ctx)
 	switch {
-	case err == nil && !historyKnown && now.Ours:
-		return fmt.Errorf("the %s has moved to the very %s that was sent, and there is no history to ask: %w", c.Noun, c.Value, r)
-	case err != nil && !historyKnown:
-		return fmt.Errorf("the %s has moved, and neither it nor its history can be read: %w", c.Noun, r)
 	case err != nil:
-		return &connector.DriftedError{}
+		return fmt.Errorf("the %s has moved, and it cannot be read to what: %w", c.Noun, r)
+	case now.Ours:
+		return fmt.Errorf("the %s has moved to the very %s that was sent, and its history does not say whose doing that is: %w",
+			c.Noun, c.Value, r)
 	}
 	return &connector.DriftedError{Now: &now.Reading}
 }

@@ -45,8 +45,9 @@ type Settings struct {
 	DrainFor      time.Duration `env:"DRAIN" default:"25s" doc:"How long a stop waits for requests and sends under way. What is cut off reads as unknown and is settled by evidence. Keep it longer than CUTONCE_CLOCK_SEND and shorter than what your supervisor allows."`
 	LogLevel      slog.Level    `env:"LOG_LEVEL" default:"INFO" doc:"DEBUG, INFO, WARN or ERROR. Logs are JSON lines on stderr."`
 
-	Secret          Secret `env:"SECRET" doc:"The deployment's secret, 32 bytes or more (openssl rand -hex 32), the same on every replica. Idempotency keys are made from it: changing it while changes are open blinds look-ups. Required by serve, or its _FILE."`
+	Secret          Secret `env:"SECRET" doc:"The deployment's secret, 32 bytes or more (openssl rand -hex 32), the same on every replica. Idempotency keys are made from it, and the database knows which one: a process with another is refused. Required by serve, or its _FILE."`
 	SecretFile      string `env:"SECRET_FILE" doc:"A file that holds the secret instead."`
+	SecretReplace   bool   `env:"SECRET_REPLACE" default:"false" doc:"Take another secret than the one that this database's changes were sent under. It is refused while anything waits for a look-up by its key. Set it for one start, and not for good."`
 	PolicyDir       string `env:"POLICY_DIR" doc:"A folder of policy files (*.yaml). Required by serve; cutonce dev brings an example."`
 	PolicyReinstate bool   `env:"POLICY_REINSTATE" default:"false" doc:"Put a policy back in force that another has superseded. Without it serve refuses to start with one, so that a replica that comes back with old files does not loosen the rules."`
 
