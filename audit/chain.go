@@ -15,6 +15,8 @@ func (v *verification) closeChain() {
 	covers := v.leaves[v.at]
 	delete(v.leaves, v.at)
 	v.count()
+	v.checkPlace()
+	v.noteRetirements(covers)
 	last := v.checkLinks(covers)
 	sealed := v.checkSealed(covers, last)
 	v.checkHead(max(sealed, last.Seq), last)
@@ -34,6 +36,23 @@ func (v *verification) count() {
 	}
 	v.report.Previews++
 	v.report.Events += int64(len(v.links))
+}
+
+// checkPlace notices a chain that was there before. Without this, its second copy would count as not sealed yet.
+func (v *verification) checkPlace() {
+	switch {
+	case len(v.links) == 0:
+	case v.at.control:
+		if v.scopes[v.at.scope] {
+			v.wrong(0, "its chain is there twice")
+		}
+		v.scopes[v.at.scope] = true
+	default:
+		if v.report.Previews > 1 && bytes.Compare(v.at.chain[:], v.before[:]) <= 0 {
+			v.wrong(0, "its chain stands out of order, or twice")
+		}
+		v.before = v.at.chain
+	}
 }
 
 func (v *verification) wrong(seq int64, format string, args ...any) {
@@ -115,8 +134,8 @@ func (v *verification) checkHead(known int64, last Event) {
 	}
 }
 
-// countUnsealed counts what no seal covers yet. Where the last seal says that everything up to a transaction is covered, an event
-// of an earlier transaction was put in behind it.
+// countUnsealed counts what no seal covers, which only the numbers that are hashed decide. The transaction of an event is not hashed:
+// it can convict, where it lies before what the last seal covers, and never acquits.
 func (v *verification) countUnsealed(sealed int64) {
 	s := v.report.Last
 	for _, l := range v.links {
@@ -125,7 +144,9 @@ func (v *verification) countUnsealed(sealed int64) {
 		}
 		if s != nil && s.Window == 1 && s.CaughtUp && l.xid < s.To {
 			v.wrong(l.Seq, "it was put in behind seal %d, which covers all of its time", s.Number)
-			continue
+		}
+		if s != nil && l.At.Before(s.At) {
+			v.report.Overdue++
 		}
 		v.report.Unsealed++
 		if !v.at.control && len(v.report.UnsealedNamed) < mostNamed {
@@ -147,6 +168,7 @@ func (v *verification) finish() (Report, error) {
 	if w := v.Witness; w != nil {
 		v.checkWitness(*w)
 	}
+	v.checkBatches()
 	gone := make([]name, 0, len(v.leaves))
 	for n := range v.leaves {
 		gone = append(gone, n)

@@ -56,14 +56,23 @@ type Report struct {
 	// Tenant and Since say that only a part was exported.
 	Tenant string
 	Since  bool
-	// Unsealed counts events that no seal covers yet; the first of them are named.
+	// Hidden counts the leaves of a part's seals that do not say what they cover: what they stand for was not looked at.
+	Hidden int64
+	// Unsealed counts events that no seal covers yet; the first of them are named. Nobody has signed them: whoever can write to the
+	// database, or to the file, can add or remove such events.
 	Unsealed      int64
 	UnsealedNamed []Place
+	// Overdue counts those of the unsealed that are older, by their own hashed time, than the last seal. A transaction that is open for
+	// long holds seals back; without one, they were put in, or their seals were taken away.
+	Overdue int64
 	// Last is the last seal, nil if there is none.
 	Last *Seal
 	// Restores tells of declared restores: events of the lost time are not in the file.
 	Restores int64
 }
+
+// Part reports whether only a part was exported.
+func (r Report) Part() bool { return r.Tenant != "" || r.Since }
 
 // OK reports whether nothing is wrong.
 func (r Report) OK() bool { return len(r.Findings) == 0 }

@@ -3,16 +3,10 @@ package audit
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 )
-
-// shortestRetention is the schema's floor under retention: what was sealed later than this before it was retired was not retired
-// but deleted.
-const shortestRetention = 30 * 24 * time.Hour
 
 // Verifier checks exports without the database.
 type Verifier struct {
@@ -22,27 +16,28 @@ type Verifier struct {
 	Witness *Seal
 	// Name gives a preview's public ID.
 	Name func([16]byte) string
+	// Part says that a part of the trail was asked for. Of a part it cannot be shown that nothing was left out, so that a file which
+	// says that it is one is accepted only where one was asked for.
+	Part bool
+	// Now is the time of the verification, by which an export from the future is told; zero asks nothing.
+	Now time.Time
 }
 
 // Verify checks an export. Its error is a file that is not an export, or is not readable; everything that is wrong with a
 // readable one is in the report.
 func (c Verifier) Verify(r io.Reader) (Report, error) {
-	v := &verification{Verifier: c, leaves: map[name][]cover{}}
-	decoder := json.NewDecoder(r)
-	for {
-		var record Record
-		err := decoder.Decode(&record)
-		if errors.Is(err, io.EOF) {
-			return v.finish()
-		}
-		if err != nil {
-			return Report{}, fmt.Errorf("line %d is not readable: %w", v.lines+1, err)
-		}
+	v := &verification{Verifier: c, leaves: map[name][]cover{}, batches: map[int64]*batch{}, scopes: map[string]bool{}}
+	err := readLines(r, func(record Record) error {
 		if err := v.take(record); err != nil {
-			return Report{}, err
+			return err
 		}
 		v.lines++
+		return nil
+	})
+	if err != nil {
+		return Report{}, err
 	}
+	return v.finish()
 }
 
 // name is a chain's: a preview's ID, or a control's scope.
@@ -69,14 +64,25 @@ type verification struct {
 
 	// sealing is set while the leaves of the last seal are read; hashes are theirs.
 	sealing bool
-	hashes  [][sha256.Size]byte
-	leaves  map[name][]cover
+	// bare counts those of which only the hash was exported.
+	hashes [][sha256.Size]byte
+	bare   int64
+	leaves map[name][]cover
 
 	// The chain that is being read.
 	open  bool
 	at    name
 	links []link
 	head  *Leaf
+
+	// The last chain with events, by which a second copy of one is told; previews' chains come in the order of their IDs.
+	before [16]byte
+	scopes map[string]bool
+
+	exported time.Time
+	// batches are the retirements by their times, and buried the last tombstone.
+	batches map[int64]*batch
+	buried  [16]byte
 }
 
 type link struct {
@@ -89,7 +95,7 @@ func (v *verification) take(r Record) error {
 		if r.Record != recordHeader || r.Format != Format {
 			return fmt.Errorf("this is no export in the form %q", Format)
 		}
-		v.report.Tenant, v.report.Since = r.Tenant, r.Since != 0
+		v.takeHeader(r)
 		return nil
 	}
 	if v.ended {
@@ -112,9 +118,19 @@ func (v *verification) take(r Record) error {
 			v.found(Finding{What: fmt.Sprintf("the export has %d lines and says that it has %d", v.lines, r.Lines)})
 		}
 	default:
-		return fmt.Errorf("line %d is a %q, which this version does not know", v.lines+1, r.Record)
+		return fmt.Errorf("a %s belongs to the beginning", r.Record)
 	}
 	return nil
+}
+
+func (v *verification) takeHeader(r Record) {
+	v.report.Tenant, v.report.Since, v.exported = r.Tenant, r.Since != 0, time.UnixMicro(r.ExportedAt)
+	if v.report.Part() && !v.Part {
+		v.found(Finding{What: "the file says that it holds a part of the trail only, and the whole was asked for"})
+	}
+	if !v.Now.IsZero() && v.exported.After(v.Now.Add(clockSkew)) {
+		v.found(Finding{What: fmt.Sprintf("the export says that it was made in the future, at %s", v.exported.UTC().Format(time.RFC3339))})
+	}
 }
 
 func (v *verification) found(f Finding) { v.report.Findings = append(v.report.Findings, f) }
@@ -153,7 +169,12 @@ func (v *verification) closeSeal() {
 	if root := Root(v.hashes); int64(len(v.hashes)) != s.Leaves || !bytes.Equal(root[:], s.Root) {
 		v.found(Finding{Seal: s.Number, What: "its leaves are not those that it has signed"})
 	}
-	v.hashes, v.sealing = v.hashes[:0], false
+	if v.bare > 0 && !v.report.Part() {
+		v.found(Finding{Seal: s.Number, What: fmt.Sprintf("%d of its leaves do not say what they cover, in an export of everything: "+
+			"a change, or its end, was taken out of the file", v.bare)})
+	}
+	v.report.Hidden += v.bare
+	v.hashes, v.bare, v.sealing = v.hashes[:0], 0, false
 }
 
 func (v *verification) takeLeaf(r Record) {
@@ -165,6 +186,7 @@ func (v *verification) takeLeaf(r Record) {
 	if r.Kind == "" {
 		copy(sum[:], unhex(r.Root))
 		v.hashes = append(v.hashes, sum)
+		v.bare++
 		return
 	}
 	l := Leaf{Kind: r.Kind, Tenant: r.Tenant, Seq: r.Seq, Head: unhex(r.Hash)}
@@ -175,6 +197,7 @@ func (v *verification) takeLeaf(r Record) {
 		c.at = s.At
 	}
 	copy(c.head[:], l.Head)
+	v.checkName(r)
 	n := nameOf(r.Kind == ControlChain, l.Chain, l.Tenant)
 	v.leaves[n] = append(v.leaves[n], c)
 }
@@ -188,12 +211,24 @@ func nameOf(control bool, chain [16]byte, scope string) name {
 
 func (v *verification) takeEvent(r Record) {
 	v.toChain(r, r.Record == recordControl)
+	v.checkName(r)
 	v.links = append(v.links, link{Event: r.event(), xid: number(r.XID)})
 }
 
 func (v *verification) takeHead(r Record) {
 	v.toChain(r, r.Record == recordControlHead)
+	v.checkName(r)
 	v.head = &Leaf{Seq: r.Seq, Head: unhex(r.Hash), Tenant: r.Tenant}
+}
+
+// checkName compares the public name, for people, with the chain, which is what was hashed.
+func (v *verification) checkName(r Record) {
+	chain := unhex(r.Chain)
+	switch {
+	case r.Chain == "" && r.Preview == "" && (r.Record == recordControl || r.Record == recordControlHead || r.Kind == ControlChain):
+	case len(chain) != 16 || r.Preview != v.Name([16]byte(chain)):
+		v.found(Finding{Preview: r.Preview, Seq: r.Seq, What: fmt.Sprintf("the %s bears this name and belongs to another change", r.Record)})
+	}
 }
 
 // toChain closes the chain before if another one begins.
@@ -207,32 +242,6 @@ func (v *verification) toChain(r Record, control bool) {
 	}
 	v.closeChain()
 	v.open, v.at = true, n
-}
-
-// takeTombstone lets a retired preview be gone. One that was sealed shortly before was not retired.
-func (v *verification) takeTombstone(r Record) {
-	v.closeSeal()
-	v.closeChain()
-	v.report.Retired++
-	var chain [16]byte
-	copy(chain[:], unhex(r.Chain))
-	n := nameOf(false, chain, "")
-	for _, c := range v.leaves[n] {
-		f := Finding{Preview: v.Name(chain), Seq: c.seq, Seal: c.seal}
-		switch {
-		case c.seq > r.Seq:
-			f.What = fmt.Sprintf("its tombstone says that the chain ended at event %d, and seal %d covers event %d", r.Seq, c.seal, c.seq)
-		case c.seq == r.Seq && !bytes.Equal(c.head[:], unhex(r.Hash)):
-			f.What = fmt.Sprintf("its tombstone has another hash than seal %d", c.seal)
-		case time.UnixMicro(r.At).Sub(c.at) < shortestRetention:
-			f.What = fmt.Sprintf("it was removed too soon after seal %d to have been retired", c.seal)
-		default:
-			continue
-		}
-		v.found(f)
-		break // one reason says enough
-	}
-	delete(v.leaves, n)
 }
 
 func missing(what string, from, to int64) string {

@@ -112,6 +112,7 @@ type auditVerifyFlags struct {
 	keys     []string
 	witness  string
 	database bool
+	part     bool
 }
 
 func auditVerify() *cobra.Command {
@@ -136,12 +137,13 @@ func auditVerify() *cobra.Command {
 	flags.StringArrayVar(&f.keys, "key", nil, "a public key that is trusted, as cutonce audit key prints it, or a file that holds it; may be repeated")
 	flags.StringVar(&f.witness, "witness", "", "the file of CUTONCE_SEAL_WITNESS: what it has seen must be in the trail")
 	flags.BoolVar(&f.database, "database", false, "verify the database of CUTONCE_DATABASE_URL as it is now")
+	flags.BoolVar(&f.part, "part", false, "accept a file that holds a part of the trail, as export makes it with --tenant or --since")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err.Error()) })
 	return cmd
 }
 
 func (f auditVerifyFlags) verify(ctx context.Context, stdin io.Reader, args []string) (audit.Report, error) {
-	v := audit.Verifier{Keys: audit.Keys{}, Name: store.PublicName}
+	v := audit.Verifier{Keys: audit.Keys{}, Name: store.PublicName, Part: f.part, Now: time.Now()}
 	if len(f.keys) == 0 {
 		return audit.Report{}, errors.New("--key is required: which public key is trusted? cutonce audit key prints it")
 	}
@@ -197,8 +199,9 @@ func printReport(to io.Writer, r audit.Report) error {
 		fmt.Fprintf(to, "BROKEN %s\n", f)
 	}
 	fmt.Fprintf(to, "%d changes with %d events, %d control events, %d seals, %d retired changes\n", r.Previews, r.Events, r.ControlEvents, r.Seals, r.Retired)
-	if r.Tenant != "" || r.Since {
-		fmt.Fprintf(to, "the file holds a part of the trail only (tenant %q)\n", r.Tenant)
+	if r.Part() {
+		fmt.Fprintf(to, "the file holds a part of the trail only (tenant %q): that it leaves nothing else out is not shown; %d sealed ends were not looked at\n",
+			r.Tenant, r.Hidden)
 	}
 	if r.Restores > 0 {
 		fmt.Fprintf(to, "%d restores from a backup were declared: what happened between the backup and the restore is not in the file\n", r.Restores)
@@ -206,7 +209,7 @@ func printReport(to io.Writer, r audit.Report) error {
 	if r.Last != nil {
 		fmt.Fprintf(to, "last seal: %d of %s, by the key %s\n", r.Last.Number, r.Last.At.UTC().Format(time.RFC3339), r.Last.KeyID)
 	}
-	fmt.Fprintf(to, "%d events not sealed yet\n", r.Unsealed)
+	fmt.Fprintf(to, "%d events not sealed yet, which nobody has signed; %d of them are older than the last seal\n", r.Unsealed, r.Overdue)
 	for _, p := range r.UnsealedNamed {
 		fmt.Fprintf(to, "  %s, event %d\n", p.Preview, p.Seq)
 	}
