@@ -36,7 +36,10 @@ func readLines(r io.Reader, take func(Record) error) error {
 	for lines.Scan() {
 		number++
 		record, err := parseRecord(lines.Bytes())
-		if err != nil {
+		switch {
+		case err != nil && number == 1:
+			return fmt.Errorf("this is no export in the form %q: %w", Format, err)
+		case err != nil:
 			return fmt.Errorf("line %d is not readable: %w", number, err)
 		}
 		if err := take(record); err != nil {

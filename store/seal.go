@@ -41,9 +41,12 @@ const sqlLastSeal = `select ` + sealColumns + ` from seals order by number desc 
 
 const sqlSealAt = `select ` + sealColumns + ` from seals where number = @number`
 
-// sqlSealBound is where a seal that would grow too large ends.
+// sqlSealBound is where a seal that would grow too large ends: between transactions. One that is too large alone goes whole, or sealing
+// would stand still before it for ever.
 const sqlSealBound = `
-select xid::text from audit_events where xid >= @from::text::xid8 and xid < @to::text::xid8 order by xid offset @limit limit 1`
+select greatest(xid::text::numeric, 1 + (
+  select xid::text::numeric from audit_events where xid >= @from::text::xid8 and xid < @to::text::xid8 order by xid limit 1))::text
+from audit_events where xid >= @from::text::xid8 and xid < @to::text::xid8 order by xid offset @limit limit 1`
 
 // sqlChanged lists the ends of the chains that a complete transaction has changed since the last seal.
 const sqlChanged = `

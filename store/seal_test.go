@@ -452,6 +452,37 @@ func (r *rig) leavesOf(seal int64) []audit.Leaf {
 	return leaves
 }
 
+// TestATransactionTooLargeForASealIsSealedWhole: a seal ends between transactions, and one of more events than a seal takes must
+// not hold up all that come after it.
+func TestATransactionTooLargeForASealIsSealedWhole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.applied("a")
+	r.sealAll()
+	r.tamper(
+		run(`insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
+			select preview_id, seq + n, tenant_id, 'probed', actor, at, '{}', sha256(int8send(n))
+			from audit_events, generate_series(1, 20001) n where preview_id = $1 and seq = 5`, p.ID.UUID()),
+	)
+	last := r.applied("b")
+	sealed := func() (n int) {
+		r.scalar(&n, `select count(*) from seal_leaves where chain = $1 and seq = 5`, last.ID.UUID())
+		return n
+	}
+	for deadline := time.Now().Add(30 * time.Second); sealed() == 0; {
+		r.seal()
+		if time.Now().After(deadline) {
+			t.Fatal("what came after the large transaction is not sealed in time")
+		}
+		time.Sleep(20 * time.Millisecond) // polling with a deadline
+	}
+	var covered int
+	r.scalar(&covered, `select max(seq) from seal_leaves where chain = $1`, p.ID.UUID())
+	if want := 20006; covered != want {
+		t.Errorf("got the large chain sealed up to event %d, want %d", covered, want)
+	}
+}
+
 // TestReplicasSealOneAtATime: sealers of several replicas beside writers leave one whole, unbroken trail.
 func TestReplicasSealOneAtATime(t *testing.T) {
 	t.Parallel()
