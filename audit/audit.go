@@ -1,10 +1,10 @@
 // Package audit seals the chains of events that changes and controls carry, and checks them from an export alone, without the
 // database.
 //
-// The promise: a Verifier notices, in an export, an event that was altered, removed, put in, reordered, cut off or appended, and a
-// change that is gone as a whole, and names each by its number. It does not notice what somebody adds who can write to the database
-// as the service can, nor that the newest seals are gone together with all they cover, unless it is given a witness. Nor does it say
-// what events mean.
+// The promise: a Verifier notices, in an export of everything, that something a seal covers was altered, removed, put in, reordered or cut
+// off, and a change that is gone as a whole, and names each by its number. What no seal covers it counts: nobody has signed it. It does not
+// notice what somebody adds who can write to the database as the service can, nor that the newest seals are gone together with all they
+// cover, unless it is given a witness, nor what else a part of the trail leaves out. Nor does it say what events mean.
 //
 // An event's hash covers the one before it (Event.Sum); a Seal covers the ends of all chains that have changed, and the seal before
 // it. Start at Verifier and Sealer; store keeps what both work on.
