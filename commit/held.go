@@ -30,8 +30,8 @@ type Holds interface {
 	NextHeld(ctx context.Context, limit int) ([]Due, error)
 	// BeginLook takes a held change for one look. ok is false when another worker has it, or it is not held any more.
 	BeginLook(ctx context.Context, k Key, holdFor time.Duration) (ok bool, err error)
-	// LookAgain records a look that proved nothing and plans the next one; handOver flags the change for operators.
-	LookAgain(ctx context.Context, k Key, in time.Duration, handOver bool) error
+	// LookAgain records a look that proved nothing and plans the next one. handOver hands the change to so many operators; 0 does not.
+	LookAgain(ctx context.Context, k Key, in time.Duration, handOver int) error
 	// EndHold ends a hold by what a look found, with its audit event. "Absent" counts only settleFor after the restore was
 	// declared. ErrTargetBusy means that another change holds the target: look again later.
 	EndHold(ctx context.Context, e HoldEnd) (ended bool, err error)
@@ -126,7 +126,7 @@ func (s *Service) lookAtHeld(ctx context.Context, k Key) error {
 		end.Settled = true
 		return s.endHold(ctx, c, end)
 	case c.Status == StatusApplying || c.Status == StatusUnknown:
-		return s.Holds.LookAgain(ctx, k, slowestHeld, false) // its own probes settle it
+		return s.Holds.LookAgain(ctx, k, slowestHeld, 0) // its own probes settle it
 	}
 	end.Result = s.lookup(ctx, c, k, action, clocks, end.Result)
 	if ctx.Err() != nil && end.Found != connector.EffectFound {
@@ -145,18 +145,20 @@ func (s *Service) endHold(ctx context.Context, c Change, e HoldEnd) error {
 	pause := min(s.ProbeBase<<min(c.Hold.Looks, 10), slowest)
 	switch {
 	case e.Found == connector.EffectAbsent && early:
-		return s.Holds.LookAgain(ctx, e.Key, min(settles.Sub(c.Now), slowest), false)
+		return s.Holds.LookAgain(ctx, e.Key, min(settles.Sub(c.Now), slowest), 0)
 	case e.Found == connector.EffectUnsure && (early || c.Hold.Looks+1 < patienceOf(e.Result)):
-		return s.Holds.LookAgain(ctx, e.Key, pause, false)
+		return s.Holds.LookAgain(ctx, e.Key, pause, 0)
 	}
 	ended, err := s.Holds.EndHold(context.WithoutCancel(ctx), e)
 	switch {
 	case errors.Is(err, ErrTargetBusy):
-		return s.Holds.LookAgain(ctx, e.Key, pause, false)
+		return s.Holds.LookAgain(ctx, e.Key, pause, 0)
 	case err != nil:
 		return err
+	case !ended && e.Found == connector.EffectUnsure:
+		return s.Holds.LookAgain(ctx, e.Key, pause, max(e.Resolvers, 1))
 	case !ended:
-		return s.Holds.LookAgain(ctx, e.Key, pause, e.Found == connector.EffectUnsure)
+		return s.Holds.LookAgain(ctx, e.Key, pause, 0)
 	}
 	if e.Found == connector.EffectFound {
 		s.Observe.Settled(c.Preview.Action, StatusApplied)

@@ -134,7 +134,13 @@ create table restore_holds (
   looks          int not null default 0,
   next_look_at   timestamptz,
   look_until     timestamptz,
+  -- needs_operator: the target was asked until no late effect was to be expected, and cannot tell. resolvers people then say the same;
+  -- said_* is the first one's word, which lapses after an hour.
   needs_operator boolean not null default false,
+  resolvers      int not null default 1 check (resolvers in (1, 2)),
+  said_by        text,
+  said_happened  boolean,
+  said_at        timestamptz,
   cleared_at     timestamptz,
   constraint restore_holds_next check ((state = 'held') = (next_look_at is not null)),
   constraint restore_holds_cleared_at check ((state = 'cleared') = (cleared_at is not null))

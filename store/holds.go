@@ -63,13 +63,13 @@ with ok as materialized (
   where preview_id = @id and tenant_id = @tenant and state = 'held' for update
 ), u as (
   update restore_holds h set looks = h.looks + 1, look_until = null, next_look_at = ok.now + @in::interval,
-    needs_operator = h.needs_operator or @hand_over
+    needs_operator = h.needs_operator or @hand_over > 0, resolvers = greatest(h.resolvers, @hand_over)
   from ok where h.preview_id = ok.preview_id returning h.preview_id
 )
 select exists (select from u)`
 
 // LookAgain plans the next look. See commit.Holds.
-func (s *Store) LookAgain(ctx context.Context, k commit.Key, in time.Duration, handOver bool) error {
+func (s *Store) LookAgain(ctx context.Context, k commit.Key, in time.Duration, handOver int) error {
 	_, err := s.move(ctx, sqlLookAgain, pgx.NamedArgs{"id": k.ID.UUID(), "tenant": k.Tenant, "in": in, "hand_over": handOver})
 	if err != nil {
 		return fmt.Errorf("planning a look: %w", err)
@@ -177,36 +177,3 @@ func (s *Store) EndHold(ctx context.Context, e commit.HoldEnd) (bool, error) {
 	}
 	return ended, nil
 }
-
-// sqlFoundEnded records an operator's word that the effect of a change is there which has ended otherwise.
-const sqlFoundEnded = heldNow + `, ok as (
-  select id, now from h where state in ('rejected', 'canceled', 'expired')
-), x as (
-  update restore_holds r set state = 'found_ended', next_look_at = null, look_until = null from ok where r.preview_id = ok.id
-), u as (
-  update previews p set ` + nextHead + `
-  from ok where p.id = ok.id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
-)` + chained
-
-// StateHeld ends a hold by an operator's word, where no look-up can tell. That it happened can be said of a change that has ended
-// otherwise; an open one is handed over as an unknown outcome, and resolved as such.
-func (s *Store) StateHeld(ctx context.Context, id preview.ID, happened bool, by, reason string) (ended bool, err error) {
-	var tenant string
-	if err := s.pool.read(ctx, sqlTenantOfHold, pgx.NamedArgs{"id": id.UUID()}, &tenant); err != nil {
-		return false, fmt.Errorf("reading a hold: %w", missing(err))
-	}
-	sql, kind := sqlClear, "cleared"
-	if happened {
-		sql, kind = sqlFoundEnded, "effect_found"
-	}
-	ended, err = s.move(ctx, sql, pgx.NamedArgs{
-		"id": id.UUID(), "tenant": tenant, "settle_for": time.Duration(0), "kind": kind, "actor": by,
-		"body": body(map[string]any{"reason": reason, "result": "stated"}),
-	})
-	if err != nil {
-		return false, fmt.Errorf("ending a hold: %w", err)
-	}
-	return ended, nil
-}
-
-const sqlTenantOfHold = `select tenant_id from restore_holds where preview_id = @id`

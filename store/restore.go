@@ -34,7 +34,7 @@ with ok as materialized (
     or p.state = 'claimed' and exists (select from executions e where e.preview_id = p.id
       and (e.state in ('applying', 'unknown') or e.state = 'not_applied' and e.started_at > u.restored_to))
   on conflict (preview_id) do update set state = 'held', held_at = excluded.held_at, next_look_at = excluded.next_look_at, looks = 0,
-    look_until = null, needs_operator = false, cleared_at = null
+    look_until = null, needs_operator = false, resolvers = 1, said_by = null, said_happened = null, said_at = null, cleared_at = null
   returning preview_id
 ), ev as (
   insert into control_events (scope, seq, kind, actor, at, body, hash)
@@ -107,6 +107,8 @@ type HeldChange struct {
 	State         string
 	Looks         int
 	NeedsOperator bool
+	// SaidBy is who of two operators has said what became of it.
+	SaidBy string
 }
 
 // RestoreStatus is how a restore stands.
@@ -129,7 +131,7 @@ where k.tenant_id = ''`
 const sqlHoldCounts = `select state, count(*) from restore_holds group by state`
 
 const sqlHolds = `
-select preview_id, tenant_id, action, state, looks, needs_operator from restore_holds
+select preview_id, tenant_id, action, state, looks, needs_operator, coalesce(said_by, '') from restore_holds
 where state in ('held', 'found_ended', 'handed_over') order by state, preview_id limit 100`
 
 // RestoreStatus reads how the last restore stands.
@@ -154,7 +156,7 @@ func (s *Store) RestoreStatus(ctx context.Context) (r RestoreStatus, err error) 
 	var err2 error
 	r.Open, err2 = collect(ctx, s.pool, sqlHolds, pgx.NamedArgs{}, func(rows pgx.CollectableRow) (h HeldChange, err error) {
 		var id uuid.UUID
-		err = rows.Scan(&id, &h.Tenant, &h.Action, &h.State, &h.Looks, &h.NeedsOperator)
+		err = rows.Scan(&id, &h.Tenant, &h.Action, &h.State, &h.Looks, &h.NeedsOperator, &h.SaidBy)
 		h.ID = preview.ID(id)
 		return h, err
 	})

@@ -114,8 +114,11 @@ func restoreResolve() *cobra.Command {
 	var happened, never bool
 	cmd := &cobra.Command{
 		Use: "resolve PREVIEW", Short: "Say what became of a held change whose target cannot tell",
-		Long: "--never: it was not applied since the backup, and goes on as before. --happened: it was, though it has ended otherwise since; that\n" +
-			"stays on record as an incident. An open change that no target can tell of becomes unknown, and is settled with cutonce changes resolve.",
+		Long: "For changes that have ended, or were recorded as not applied: --never: it was not applied in the lost time. --happened: it was, and\n" +
+			"that stays on record as an incident. The service asks the target first, until no late effect is to be expected; only what the target\n" +
+			"cannot tell is heard here, never from the requester. Where the action asks for two operators, the second says the same within the hour.\n" +
+			"An open change that no target can tell of becomes unknown, and is settled with cutonce changes resolve.\n" +
+			"Names are taken on trust: whoever runs this holds the database's credentials.",
 		Args: exactly(1, whichChange),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, ok := preview.ParseID(args[0])
@@ -132,14 +135,15 @@ func restoreResolve() *cobra.Command {
 				return err
 			}
 			defer s.Close()
-			ended, err := s.StateHeld(cmd.Context(), id, happened, a.actor(), a.reason)
+			ended, err := s.StateHeld(cmd.Context(), id, happened, strings.TrimSpace(a.by), a.reason)
 			if err != nil {
 				return err
 			}
+			text := "recorded"
 			if !ended {
-				return fmt.Errorf("%s is not held, or is open and cannot be called applied here: see cutonce restore status", args[0])
+				text = "recorded as the first of two: another operator must say the same within the hour"
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), "recorded")
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
 			return err
 		},
 	}
@@ -192,6 +196,9 @@ func printRestore(to io.Writer, r store.RestoreStatus) error {
 		text := leftOver[h.State]
 		if h.NeedsOperator {
 			text = "held; its target cannot tell: cutonce restore resolve"
+			if h.SaidBy != "" {
+				text += " (" + h.SaidBy + " has said so; a second operator must say the same)"
+			}
 		}
 		fmt.Fprintf(to, "  %s  %s  %s  %s\n", h.ID, h.Tenant, h.Action, text)
 	}
