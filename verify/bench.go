@@ -148,7 +148,7 @@ func (b *bench) on(s ports) (*core, error) {
 	}
 	people := approvals.NewService(approvals.Deps{Store: s, Actions: b.actions, Policy: b.rules, Clocks: b.clocks})
 	return &core{previews: previews, approvals: people, commits: commit.NewService(commit.Deps{
-		Store: s, Actions: b.actions, Recheck: people, PolicyVersion: ruleVersion, Secret: b.cfg.Secret, Clocks: b.clocks,
+		Store: s, Freezes: b.store, Actions: b.actions, Recheck: people, PolicyVersion: ruleVersion, Secret: b.cfg.Secret, Clocks: b.clocks,
 		SendMargin: b.sendMargin, ProbeBase: probeBase, Log: b.cfg.Log, Observe: observer{},
 	})}, nil
 }
@@ -354,11 +354,21 @@ func (b *bench) sweep(ctx context.Context, p preview.Preview, want commit.Status
 
 // refusedSQL runs a statement that the schema itself must refuse with a code, in a transaction that is rolled back.
 func (b *bench) refusedSQL(ctx context.Context, code, what, sql string, args ...any) error {
+	return b.refusedAtOnce(ctx, "", code, what, sql, args...)
+}
+
+// refusedAtOnce is refusedSQL where one deferred constraint is to speak before the others.
+func (b *bench) refusedAtOnce(ctx context.Context, constraint, code, what, sql string, args ...any) error {
 	tx, err := b.sql.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
+	if constraint != "" {
+		if _, err := tx.Exec(ctx, "set constraints "+constraint+" immediate"); err != nil {
+			return err
+		}
+	}
 	if _, err = tx.Exec(ctx, sql, args...); err == nil {
 		_, err = tx.Exec(ctx, "set constraints all immediate")
 	}

@@ -50,9 +50,15 @@ var claimGuard = Check{
 		if received, effects := b.target.count(b.key(p)); received != 1 || effects != 1 {
 			return Proof{}, fail("%d applies reached the target %d times and had %d effects, want one", crowd, received, effects)
 		}
+		err = b.refusedSQL(ctx, "23505", "a second send of one change, written by SQL", `
+			insert into attempts (id, preview_id, item, tenant_id, kind, started_at) values ($1, $2, 0, $3, 'send', clock_timestamp())`,
+			newAttempt(), p.ID.UUID(), tenant)
+		if err != nil {
+			return Proof{}, err
+		}
 		return Proof{
 			Control: "the change took effect and every caller was told applied",
-			Refusal: fmt.Sprintf("%d applies had all read approved; %d of the claims were refused; the target was asked once", crowd, crowd-1),
+			Refusal: fmt.Sprintf("%d applies had all read approved; %d of the claims were refused; the target was asked once, and the database refuses a second send", crowd, crowd-1),
 		}, nil
 	},
 }

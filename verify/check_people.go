@@ -41,6 +41,13 @@ var fourEyes = Check{
 		if err != nil {
 			return Proof{}, err
 		}
+		err = b.refusedSQL(ctx, "23505", "a second vote of one person, written by SQL", `
+			insert into decisions (preview_id, tenant_id, round, person, name, groups, approve, reason, digest, policy_version, decided_at)
+			select $1, $2, 1, person, 'x', '{}', true, '', $4, '', clock_timestamp() from (values ($3::text), (upper($3::text))) as twice (person)`,
+			p.ID.UUID(), tenant, actor.PersonID(issuer, "twice"), p.Digest[:])
+		if err != nil {
+			return Proof{}, err
+		}
 		if p, err = b.approve(ctx, p); err != nil {
 			return Proof{}, err
 		}
@@ -49,7 +56,7 @@ var fourEyes = Check{
 		}
 		return Proof{
 			Control: "another person of the asked group approved",
-			Refusal: "the human behind the agent (under two issuers), its owner, the agent itself and somebody without a seat were refused, by SQL too",
+			Refusal: "the human behind the agent (under two issuers), its owner, the agent itself and somebody without a seat were refused, by SQL too; nobody votes twice",
 		}, b.want(ctx, p, commit.StatusApproved, "after the vote")
 	},
 }

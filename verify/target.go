@@ -29,7 +29,7 @@ type target struct {
 	next map[string]func(w http.ResponseWriter, r *http.Request, do func() int)
 	// reading is called before a read of a thing is answered.
 	reading map[string]func()
-	// muted are the things whose reads get no answer, however often they are repeated.
+	// muted are the things, and the keys, whose reads get no answer, however often they are repeated.
 	muted map[string]bool
 }
 
@@ -74,7 +74,7 @@ func (t *target) onRead(id string, f func()) {
 	t.reading[id] = f
 }
 
-// mute takes a thing's answers to reads away, or gives them back.
+// mute takes a thing's or a key's answers to reads away, or gives them back.
 func (t *target) mute(id string, on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,6 +170,12 @@ func hangUp() { panic(http.ErrAbortHandler) }
 
 func (t *target) lookup(w http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("key")
+	t.mu.Lock()
+	muted := t.muted[key]
+	t.mu.Unlock()
+	if muted {
+		hangUp()
+	}
 	_, effects := t.count(key)
 	write(w, http.StatusOK, map[string]any{"key": key, "effects": effects})
 }

@@ -36,10 +36,10 @@ func verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Hold the guarantees up against your own configuration, in a scratch schema",
-		Long: "Reads the configuration of serve from the environment and shows each guarantee on it: your database, policy, secret,\n" +
-			"clocks and identity provider. It works in a schema of its own (cutonce_verify_…), which it drops at the end, and\n" +
-			"changes nothing in the real tables. Nothing is sent to your targets: a counting target of its own stands in. Your\n" +
-			"database and your identity provider's key address are the only things that are asked.\n\n" +
+		Long: "Reads the configuration of serve from the environment and shows the guarantees of --list on it: your database,\n" +
+			"policy, secret, clocks and identity provider. It works in a schema of its own (cutonce_verify_…), which it drops at\n" +
+			"the end, and changes nothing in the real tables. Nothing is sent to your targets: a counting target of its own\n" +
+			"stands in. Your database and your identity provider's key address are the only things that are asked.\n\n" +
 			"Each check has a positive control beside the refusal. PASS, FAIL, or N-A with the reason; N-A never counts as a pass.\n\n" +
 			"Exit code: 0 nothing failed and something passed, 1 something failed, 2 the configuration is refused, 3 it could not run.\n\n" +
 			"Full account: docs/verify.md",

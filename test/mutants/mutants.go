@@ -43,6 +43,15 @@ func list() []mutant {
 			"create unique index executions_target_lock", "create index executions_target_lock"}}},
 		{"lease", "lease", []edit{{"commit/send.go", "check, err := s.Store.CheckLease(ctx, cl.Key, cl.Attempt, reading.Version, cl.Clocks.SettleFor)",
 			"check := LeaseCheck{Current: true, Left: cl.Clocks.LeaseFor}"}}},
+		{"freeze-at-apply", "freeze", []edit{{"commit/apply.go", "case epochs.FrozenBy != nil:", "case false:"}}},
+		{"freeze-at-claim", "freeze", []edit{{"store/claim.go",
+			"and not (c.frozen and exists (select from freeze_over(l.tenant_id, l.action, l.target_key)))", ""}}},
+		{"drift", "drift", []edit{{"commit/send.go", "case moved(c.Preview.Plan, reading):", "case false && moved(c.Preview.Plan, reading):"}}},
+		{"own-word", "own-word", []edit{{"commit/resolve.go", "case c.Preview.Requester.Involves(who.Person()):", "case false:"}}},
+		{"own-word-in-schema", "own-word", []edit{{"migrations/00008_resolutions.sql",
+			"create trigger guard before insert on resolutions for each row execute function guard_resolution();", ""}}},
+		{"late-proof", "late-proof", []edit{{"store/record.go", "when @proof = 'effect' and state in ('applying', 'unknown', 'not_applied')",
+			"when @proof = 'effect' and state in ('applying', 'unknown')"}}},
 		{"commit-in-doubt", "commit-in-doubt", []edit{{"commit/apply.go", "return s.confirm(ctx, cl)", "return nil"}}},
 	}
 }
