@@ -33,6 +33,17 @@ func (w Writer) Change(c commit.Change) Change {
 	return out
 }
 
+// Asked writes a change for whoever decides on it: even the concise format says who asked, with which words, and the digest.
+func (w Writer) Asked(c commit.Change) Change {
+	out := w.Change(c)
+	out.Digest, out.RequestedBy, out.Input = c.Preview.Digest.String(), requester(c.Preview), c.Preview.Input
+	return out
+}
+
+func requester(p preview.Preview) *Requester {
+	return &Requester{Kind: string(p.Requester.Kind), Name: visible.Text(p.Requester.Subject), OnBehalfOf: visible.Text(p.Requester.For)}
+}
+
 func (w Writer) warnings(p preview.Preview) []Warning {
 	out := []Warning{}
 	for _, list := range [][]connector.Warning{p.Impact.Warnings, p.Ruling.Warnings} {
@@ -155,7 +166,7 @@ func (w Writer) Columns(detail map[string]any) []Column {
 func (w Writer) detail(out *Change, c commit.Change) {
 	p := c.Preview
 	out.Digest, out.ActionVersion, out.CreatedAt = p.Digest.String(), p.ActionVersion, when(p.CreatedAt)
-	out.RequestedBy = &Requester{Kind: string(p.Requester.Kind), Name: visible.Text(p.Requester.Subject), OnBehalfOf: visible.Text(p.Requester.For)}
+	out.RequestedBy = requester(p)
 	out.Input, out.Reverts = p.Input, p.Reverts
 	out.Figures = w.Figures(p.Impact)
 	out.Reversible, out.Reversal = &p.Impact.Reversible, w.Say(p.Impact.Reversal)

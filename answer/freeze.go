@@ -1,7 +1,9 @@
 package answer
 
 import (
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/fault"
@@ -68,9 +70,17 @@ func (w Writer) Frozen(f commit.Frozen) Frozen {
 		out.InFlight = append(out.InFlight, w.Change(c))
 	}
 	out.Message = w.Texts.T("join.sentences", map[string]any{
-		"first": out.Freeze.Message, "second": w.Texts.T("freeze.in_flight", map[string]any{"n": len(f.InFlight)}),
+		"first": w.ended(out.Freeze.Message), "second": w.Texts.T("freeze.in_flight", map[string]any{"n": len(f.InFlight)}),
 	})
 	return out
+}
+
+// ended is a text with a full stop, which one that ends in somebody's own words may lack.
+func (w Writer) ended(text string) string {
+	if last, _ := utf8.DecodeLastRuneInString(text); strings.ContainsRune(".!?…。！？", last) {
+		return text
+	}
+	return text + w.Texts.T("join.full_stop", nil)
 }
 
 // Lifted writes the answer to the end of a freeze.

@@ -44,6 +44,10 @@ func (w Writer) Of(op Op, c commit.Change, replayed bool, err error) Body {
 	if err == nil {
 		return w.change(op, c, replayed)
 	}
+	if f := fault.From(err); f.Code == fault.InProgress && over(c.Status) {
+		copied := *f // it was begun, and by now it is more than that
+		err = copied.WithKey("fault.in_progress." + string(c.Status))
+	}
 	b := w.Fault(err)
 	if c.Preview.Action == "" {
 		return b
@@ -53,6 +57,11 @@ func (w Writer) Of(op Op, c commit.Change, replayed bool, err error) Body {
 	b.Change = &change
 	b.NextTool, b.NextArguments = toolFor(fault.Next(b.Next), op, c)
 	return w.withColumns(b)
+}
+
+// over reports whether a change that was claimed is no longer being applied.
+func over(s commit.Status) bool {
+	return s == commit.StatusApplied || s == commit.StatusNotApplied || s == commit.StatusUnknown
 }
 
 // change writes the answer where the call was heard: it may still be an error by the status it met.

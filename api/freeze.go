@@ -44,8 +44,12 @@ func (c *call) thaw() error {
 	if _, given := c.query[paramKind]; !given {
 		return badParam(paramKind, "field.one_of", fault.Args{"values": "everything, tenant, connector, action"})
 	}
+	kind := commit.FreezeKind(c.query.Get(paramKind))
+	if _, named := c.query[paramName]; !named && (kind == commit.FreezeAction || kind == commit.FreezeConnector) {
+		return badParam(paramName, "field.required", nil)
+	}
 	err := c.Freezes.Lift(c.ctx(), commit.FreezeOrder{
-		Kind: commit.FreezeKind(c.query.Get(paramKind)), Name: c.query.Get(paramName), By: c.who, Reason: c.query.Get(paramReason),
+		Kind: kind, Name: c.query.Get(paramName), By: c.who, Reason: c.query.Get(paramReason),
 	})
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func TestBadInputToTheOtherCalls(t *testing.T) {
 		"decide without digest":     {"kim", "/decisions", `{"decision":"approve"}`, "/digest", "required"},
 		"decide nothing":            {"kim", "/decisions", ``, "/decision", "required"},
 		"decide maybe":              {"kim", "/decisions", `{"decision":"maybe","digest":"` + digest + `"}`, "/decision", "approve, reject"},
-		"digest in capitals":        {"kim", "/decisions", `{"decision":"approve","digest":"` + strings.ToUpper(digest) + `"}`, "/digest", "form"},
+		"digest in capitals":        {"kim", "/decisions", `{"decision":"approve","digest":"` + strings.ToUpper(digest) + `"}`, "/digest", "64"},
 		"request with a policy":     {"agent", "/approval-request", `{"justification":"x","quorum":0}`, "/quorum", "remove"},
 		"justification too long":    {"agent", "/approval-request", `{"justification":"` + strings.Repeat("長", 2001) + `"}`, "/justification", "2000"},
 		"cancel with a number":      {"agent", "/cancel", `{"reason":1}`, "/reason", "string"},

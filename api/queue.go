@@ -55,7 +55,7 @@ func (c *call) queued(item approvals.Item, now time.Time) queuedItem {
 	p := item.Preview
 	w := c.writer()
 	out := queuedItem{
-		Change:    w.Change(commit.Change{Preview: p, Status: commit.StatusOf(p, nil, now), Now: now}),
+		Change:    w.Asked(commit.Change{Preview: p, Status: commit.StatusOf(p, nil, now), Now: now}),
 		Quorum:    quorum{Approved: item.Quorum.Approved, Missing: answer.SeatsOf(item.Quorum.Missing)},
 		MayDecide: item.WhyNot == nil,
 	}

@@ -115,18 +115,13 @@ func (s *Service) alreadySettled(c Change, e Execution, r Resolution) (Change, e
 		return c, nil
 	case settled == Applied && e.Evidence != ByStatement:
 		return c, fault.New(fault.Conflict, nil).WithKey("fault.conflict.found").WithNext(fault.NextNone)
+	case settled == NotApplied && e.ResolvedBy == "":
+		return c, fault.New(fault.Conflict, nil).WithKey("fault.conflict.looked_up").WithNext(fault.NextContactOperator)
 	case settled == Applied || settled == NotApplied:
-		return c, fault.New(fault.Conflict, fault.Args{"by": settledBy(e), "outcome": string(settled), "reason": e.ResolvedWhy}).
-			WithKey("fault.conflict.resolved").WithNext(fault.NextNone)
+		return c, fault.New(fault.Conflict, fault.Args{"by": e.ResolvedBy, "reason": e.ResolvedWhy}).
+			WithKey("fault.conflict.resolved." + string(settled)).WithNext(fault.NextContactOperator)
 	}
 	return c, fault.New(fault.Conflict, fault.Args{"status": string(c.Status)}).WithKey("fault.conflict.decided")
-}
-
-func settledBy(e Execution) string {
-	if e.ResolvedBy != "" {
-		return e.ResolvedBy
-	}
-	return string(e.Evidence)
 }
 
 // Probe looks at the target now, for an operator. The answer is the change after the look. A change that a look-up or a person

@@ -37,14 +37,20 @@ func Unclaimed(p preview.Preview) (c Change, ok bool) {
 }
 
 func (s *Service) visible(ctx context.Context, who actor.Actor, id preview.ID, detail bool) (Change, error) {
-	c, _, err := s.Store.Load(ctx, who.Tenant, id, detail)
+	c, _, err := s.seen(ctx, who, id, detail)
+	return c, err
+}
+
+// seen is visible, with what an apply would rest on.
+func (s *Service) seen(ctx context.Context, who actor.Actor, id preview.ID, detail bool) (Change, Epochs, error) {
+	c, epochs, err := s.Store.Load(ctx, who.Tenant, id, detail)
 	if err != nil {
-		return Change{}, err
+		return Change{}, epochs, err
 	}
 	if !preview.MayRead(who, c.Preview) {
-		return Change{}, fault.New(fault.NotFound, nil)
+		return Change{}, epochs, fault.New(fault.NotFound, nil)
 	}
-	return c, nil
+	return c, epochs, nil
 }
 
 // moves reports whether somebody other than the caller may move the change next.

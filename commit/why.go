@@ -33,7 +33,7 @@ type Why struct {
 
 // Why explains a change to anybody who may read it. Faults: not_found.
 func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why, error) {
-	c, err := s.visible(ctx, who, id, true)
+	c, epochs, err := s.seen(ctx, who, id, true)
 	if err != nil {
 		return Why{}, err
 	}
@@ -49,6 +49,10 @@ func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why,
 	}
 	if c.held() {
 		w.Text, w.Mover, w.Next = connector.Say("why.held", nil), "service", fault.NextCheckStatus
+		return w, nil
+	}
+	if c.Status == StatusApproved && epochs.Frozen {
+		explainFreeze(epochs, &w)
 		return w, nil
 	}
 	if c.Status == StatusApproved {
@@ -126,6 +130,18 @@ func explain(c Change) Why {
 		explainExecution(c, &w)
 	}
 	return w
+}
+
+// explainFreeze says what an apply would be refused with: who froze what, why, and until when.
+func explainFreeze(epochs Epochs, w *Why) {
+	f := fault.New(fault.Frozen, nil).WithKey("fault.frozen.restored")
+	if !epochs.Restoring {
+		f = frozen(*epochs.FrozenBy)
+		if until := epochs.FrozenBy.Until; until != nil && until.Before(w.Until) {
+			w.Until = *until
+		}
+	}
+	w.Text, w.Mover, w.Next = connector.Say(f.Key, connector.Args(f.Args)), "operator", f.Next
 }
 
 // Confirms reports whether the change waits for its requester's own person, and for nobody else.

@@ -37,7 +37,7 @@ type Prepared struct {
 func (s *Service) Prepare(ctx context.Context, who actor.Actor, r Request) (Prepared, error) {
 	action, ok := s.Actions.Action(r.Action)
 	if !ok {
-		return Prepared{}, fault.New(fault.NotFound, nil)
+		return Prepared{}, fault.New(fault.NotFound, nil).WithKey("fault.not_found.action")
 	}
 	if err := RequireScopes(who, action.Scopes...); err != nil {
 		return Prepared{}, err

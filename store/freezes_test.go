@@ -79,6 +79,10 @@ func TestAFreezeCoversWhatItNamesAndNothingElse(t *testing.T) {
 				c.Status != commit.StatusApproved || r.target.total() != 0 {
 				t.Errorf("got %s %v %v, %s with %d effects, want %s by %s", f.Key, f.Args, f.Data, c.Status, r.target.total(), tc.key, order.By.HumanName())
 			}
+			y, err := r.commits.Why(t.Context(), person("choi"), p.ID)
+			if err != nil || y.Text.Key != tc.key || y.Text.Args["by"] != order.By.HumanName() || y.Text.Args["reason"] != order.Reason || y.Mover != "operator" {
+				t.Errorf("why: got %+v by %s, %v, want %s", y.Text, y.Mover, err, tc.key)
+			}
 			// Even a claim that names the present epochs is refused where it is written.
 			if err := r.store.ClaimApproved(t.Context(), r.claimOf(p)); !errors.Is(err, commit.ErrNotClaimed) {
 				t.Errorf("claiming under the freeze: got %v, want ErrNotClaimed", err)

@@ -44,6 +44,9 @@ func collect(e *jsonschema.ValidationError, root any, fields []fault.Field) []fa
 	return append(fields, plain(path, e.ErrorKind))
 }
 
+// digestPattern is that of every digest in our schemas.
+const digestPattern = "^[0-9a-f]{64}$"
+
 func plain(path string, k jsonschema.ErrorKind) fault.Field {
 	f := fault.Field{Path: path, Key: "field.not_allowed"}
 	switch k := k.(type) {
@@ -55,6 +58,9 @@ func plain(path string, k jsonschema.ErrorKind) fault.Field {
 		f.Key, f.Args = "field.multiple", fault.Args{"of": number(k.Want)}
 	case *kind.Pattern:
 		f.Key, f.Args = "field.pattern", fault.Args{"pattern": k.Want}
+		if k.Want == digestPattern {
+			f.Key, f.Args = "field.digest", nil
+		}
 	case *kind.MinLength:
 		f.Key, f.Args = "field.too_short", fault.Args{"least": k.Want}
 	case *kind.MaxLength:
