@@ -126,6 +126,7 @@ func (b *bench) lookOnce(ctx context.Context) connector.Found {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	finding, err := b.conn.Lookup(ctx, b.plan, b.call)
+	b.unasked = err
 	if err != nil {
 		return connector.EffectUnsure
 	}

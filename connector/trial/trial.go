@@ -70,6 +70,8 @@ type Result struct {
 	Status Status `json:"status"`
 	Reason string `json:"reason,omitempty"`
 	Sends  bool   `json:"sends"`
+	// unasked says that the target's look-up was not available.
+	unasked bool
 }
 
 // Report is a whole trial.
@@ -122,7 +124,10 @@ func Run(ctx context.Context, s Subject, seen func(Result)) (Report, error) {
 	add(describe(s))
 	for _, c := range checks() {
 		one := Result{ID: c.id, Did: c.did, Sends: true, Status: NotApplicable, Reason: noSandbox}
-		if d.Able.Sandbox {
+		switch {
+		case len(r.Results) > 1 && r.Results[1].unasked: // not even where nothing goes wrong: every other check would say the same
+			one.Reason = "not tried, because the look-up cannot be asked"
+		case d.Able.Sandbox:
 			var notes []string
 			one, notes = s.try(ctx, c)
 			r.Notes = append(r.Notes, notes...)
@@ -165,6 +170,8 @@ type bench struct {
 	able connector.Capabilities
 	plan connector.Plan
 	call connector.Call
+	// unasked is why the last look-up had no answer at all.
+	unasked error
 }
 
 // try makes one check. A target that the check leaves changed is put back.
@@ -186,6 +193,9 @@ func (s Subject) try(ctx context.Context, c check) (r Result, notes []string) {
 	saw, want := c.run(ctx, b)
 	r.Got, r.Want = saw.String(), want.String()
 	r.Status, r.Reason = want.judge(saw)
+	if r.Status == Fail && b.able.Lookup && b.unasked != nil {
+		r.Reason, r.unasked = "the look-up cannot be asked, so nothing can be told of it: "+causeOf(b.unasked), true
+	}
 	if err := b.putBack(ctx); err != nil {
 		notes = append(notes, fmt.Sprintf("after %s the target could not be put back (%s)", c.id, causeOf(err)))
 	}

@@ -220,3 +220,23 @@ func TestNothingIsSentWithoutASandbox(t *testing.T) {
 		t.Errorf("got exit code %d, want 3: nothing was shown", got)
 	}
 }
+
+// A look-up that cannot be asked is named as that, once, and the checks that would only say it again are not made.
+func TestALookUpThatCannotBeAskedEndsTheTrialEarly(t *testing.T) {
+	t.Parallel()
+	closed := dishonest{lookup: func(connector.Finding, error, connector.Plan) (connector.Finding, error) {
+		return connector.Finding{}, errors.New("503 Service Unavailable")
+	}}
+	r, err := trial.Run(t.Context(), subject(t, adbudget.Config{Sandbox: true}, closed), func(trial.Result) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := r.Results[1]; first.Status != trial.Fail || !strings.Contains(first.Reason, "cannot be asked") || !strings.Contains(first.Reason, "503") {
+		t.Errorf("got %+v, want the look-up named", first)
+	}
+	for _, one := range r.Results[2:] {
+		if one.Status != trial.NotApplicable || !strings.Contains(one.Reason, "not tried") {
+			t.Errorf("%s: got %s (%s), want it not tried", one.ID, one.Status, one.Reason)
+		}
+	}
+}
