@@ -38,14 +38,19 @@ func auditKey() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if settings.SealKeyFile == "" && settings.Secret == "" {
+				return config.Problems{"CUTONCE_SEAL_KEY_FILE or CUTONCE_SECRET (or _FILE) is required: whose key?"}
+			}
 			if settings.SealKeyFile == "" && len(settings.Secret) < config.MinSecret {
-				return errors.New("CUTONCE_SEAL_KEY_FILE or CUTONCE_SECRET (or _FILE) is required: whose key?")
+				return config.Problems{fmt.Sprintf("CUTONCE_SECRET is too short to be anybody's: at least %d characters", config.MinSecret)}
 			}
 			key, source, err := sealKey(settings)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\nkey id %s, %s\n", audit.WritePublic(key.Public()), key.ID(), source)
+			// The key alone goes to standard output: what is kept of it is what --key takes.
+			fmt.Fprintf(cmd.ErrOrStderr(), "key id %s, %s\n", key.ID(), source)
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), audit.WritePublic(key.Public()))
 			return err
 		},
 	}
@@ -58,7 +63,7 @@ func openDatabase(ctx context.Context) (*store.Store, error) {
 		return nil, err
 	}
 	if settings.DatabaseURL == "" {
-		return nil, errors.New("CUTONCE_DATABASE_URL (or _FILE) is required: which Postgres?")
+		return nil, config.Problems{"CUTONCE_DATABASE_URL (or _FILE) is required: which Postgres?"}
 	}
 	return store.Open(ctx, store.Config{URL: string(settings.DatabaseURL), MaxConns: 2})
 }

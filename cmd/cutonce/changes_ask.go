@@ -36,10 +36,15 @@ type operating struct {
 	texts *catalog.Texts
 	out   screen
 	err   io.Writer
+	// reads says that nothing but reading was asked for, so that nothing can have been heard by halves.
+	reads bool
 }
 
 // run makes the client, runs one command and turns its failure into an exit code.
 func (f changesFlags) run(cmd *cobra.Command, do func(*operating) error) error {
+	if f.language != "" && f.language != "en" && f.language != "ja" {
+		return misused(cmd, "which language? --lang en or --lang ja")
+	}
 	all, err := catalog.New()
 	if err != nil {
 		return err
@@ -93,6 +98,7 @@ func (o *operating) t(key string, args map[string]any) string { return o.texts.T
 
 // get asks and reads the answer into a body. done is set when there is nothing left to print.
 func (o *operating) get(path string, query url.Values, into any) (done bool, err error) {
+	o.reads = true
 	reply, err := o.client.Get(o.ctx, path, query)
 	if err != nil {
 		return false, err
@@ -101,6 +107,7 @@ func (o *operating) get(path string, query url.Values, into any) (done bool, err
 }
 
 func (o *operating) post(path string, body, into any) (done bool, err error) {
+	o.reads = false
 	reply, err := o.client.Post(o.ctx, path, body)
 	if err != nil {
 		return false, err
@@ -156,7 +163,11 @@ func (o *operating) refused(reply operate.Reply) error {
 // unheard says that nobody answered. What was asked may have been heard all the same; each command can be given again.
 func (o *operating) unheard(err *operate.UnheardError) {
 	to := screen{o.err}
-	to.line("cutonce: %s", o.t("cli.unheard", nil))
+	key := "cli.unheard"
+	if o.reads {
+		key = "cli.unheard.read"
+	}
+	to.line("cutonce: %s", o.t(key, nil))
 	to.line("  %s", err.Error())
 	to.line("  %s", o.t("cli.unheard.next", nil))
 }

@@ -90,7 +90,7 @@ func (o *operating) printRow(c answer.Change) {
 	}
 	o.out.apart("%s  %s (%s)%s", c.PreviewID, o.word("web.status.", c.Status), c.Status, note)
 	o.out.line("  %s", c.Summary)
-	o.out.line("  %s: %s", o.t("cli.target", nil), targetLine(c.Target))
+	o.out.line("  %s: %s", o.t("cli.target", nil), o.targetLine(c.Target))
 	if c.Outcome != nil {
 		o.when("claimed", c.Outcome.StartedAt)
 	} else {
@@ -98,8 +98,8 @@ func (o *operating) printRow(c answer.Change) {
 	}
 }
 
-func targetLine(t answer.Target) string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s @ %s", t.Kind, t.ID, t.Name, t.System))
+func (o *operating) targetLine(t answer.Target) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s @ %s", o.word("cli.kind.", t.Kind), t.ID, t.Name, t.System))
 }
 
 func (o *operating) printWhole(b answer.Body, y answer.Why) {
@@ -128,7 +128,7 @@ func (o *operating) printMover(y answer.Why) {
 func (o *operating) printAsked(c answer.Change) {
 	o.heading("asked")
 	o.out.line("  %s", c.Summary)
-	o.fact("target", targetLine(c.Target))
+	o.fact("target", o.targetLine(c.Target))
 	for _, row := range c.Changes {
 		o.out.line("  %s: %s → %s", row.Label, valueShown(row.Before), valueShown(row.After))
 	}
@@ -138,6 +138,12 @@ func (o *operating) printAsked(c answer.Change) {
 			name = o.t("web.actor.for", map[string]any{"name": who.Name, "for": who.OnBehalfOf})
 		}
 		o.fact("requested_by", name)
+	}
+	if reason, ok := c.Input["reason"].(string); ok {
+		o.fact("reason", reason)
+	}
+	if c.Approval != nil {
+		o.fact("justification", c.Approval.Justification)
 	}
 	o.when("prepared", c.CreatedAt)
 	o.fact("digest", c.Digest)
@@ -205,10 +211,13 @@ func (o *operating) printOutcome(out *answer.Outcome) {
 	if out.Evidence != "" {
 		o.fact("known_by", o.word("web.evidence.", out.Evidence))
 	}
-	o.fact("reason", out.Reason)
+	if out.Reason != "" {
+		o.fact("reason", o.word("cli.because.", out.Reason))
+	}
 	o.fact("target_says", out.TargetSays)
 	o.fact("resolved_by", out.ResolvedBy)
 	o.fact("resolved_why", out.ResolvedWhy)
+	o.fact("evidence", settledEvidence(out))
 	o.when("next_probe", out.NextProbeAt)
 	o.when("settles", out.SettlesAt)
 	for _, column := range out.Columns {
@@ -222,6 +231,16 @@ func (o *operating) printOutcome(out *answer.Outcome) {
 	for _, s := range statementsOf(out) {
 		o.statement(o.out, s)
 	}
+}
+
+// settledEvidence is what the operator who settled an outcome had looked at, empty where statements say it or nobody had to.
+func settledEvidence(out *answer.Outcome) string {
+	if out.ResolvedBy == "" || len(statementsOf(out)) > 0 {
+		return ""
+	}
+	said, _ := out.Details["statement"].(map[string]any)
+	text, _ := said["evidence"].(string)
+	return text
 }
 
 // statementsOf are all statements, or the one that stands where the rest is not told.

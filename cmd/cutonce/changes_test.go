@@ -51,7 +51,7 @@ func TestChanges(t *testing.T) {
 	wantOutput(t, "a short reason", s.changes("oper", nil, "resolve", id, "--applied", "--reason", "no", "--evidence", "ticket OPS-112"),
 		exitRefused, "/reason")
 	resolve := s.changes("oper", nil, "resolve", id, "--applied", "--reason", "the log has the key", "--evidence", "ticket OPS-112")
-	wantOutput(t, "resolve", resolve, 0, "Applied (applied)", "Settled by: oper@agency.example", "Because: the log has the key")
+	wantOutput(t, "resolve", resolve, 0, "Applied (applied)", "Settled by: oper@agency.example", "Because: the log has the key", "Evidence: ticket OPS-112")
 	wantOutput(t, "probing what is settled", s.changes("oper", nil, "probe", id), exitRefused, "")
 	wantOutput(t, "nothing open", s.changes("oper", nil, "list", "--status", "unknown"), 0, "Nothing matches.")
 	checkWaysToSay(t, s, id)
@@ -64,7 +64,7 @@ func checkWaysToSay(t *testing.T, s *stage, id string) {
 		"by locale": s.changes("oper", []string{"LANG=ja_JP.UTF-8"}, "show", id),
 		"by flag":   s.changes("oper", nil, "show", id, "--lang", "ja"),
 	} {
-		wantOutput(t, name, got, 0, "送信内容", "次に動く人")
+		wantOutput(t, name, got, 0, "送信内容", "次に動く人", "対象: キャンペーン ")
 	}
 	wantOutput(t, "by the token", s.changes("oper", []string{"LANG=C"}, "why", id), 0, "Moves next: nobody")
 	var body answer.Body
@@ -128,6 +128,8 @@ func TestChangesMisusedAndUnheard(t *testing.T) {
 		"no reason":         {[]string{url, token}, []string{"resolve", "pv_1", "--applied", "--evidence", "e"}, exitUsage, "--reason"},
 		"no evidence":       {[]string{url, token}, []string{"resolve", "pv_1", "--applied", "--reason", "r"}, exitUsage, "--evidence"},
 		"nobody there":      {[]string{url, token}, []string{"probe", "pv_1"}, exitNotHeard, "The service was not reached"},
+		"a language":        {[]string{url, token}, []string{"list", "--lang", "fr"}, exitUsage, "--lang en or"},
+		"nobody to read":    {[]string{url, token}, []string{"list"}, exitNotHeard, "The service was not reached.\n"},
 		"somebody else":     {[]string{"CUTONCE_URL=" + elsewhere.URL, token}, []string{"list", "--lang", "ja"}, exitNotHeard, "サービスに接続できませんでした"},
 		"not known if told": {[]string{url, token}, []string{"resolve", "pv_1", "--applied", "--reason", "seen it", "--evidence", "log"}, exitNotHeard, "it is not known whether it heard"},
 	} {

@@ -47,7 +47,7 @@ func connectorTestCommand() *cobra.Command {
 			"because after each check the target is put back.\n\n" +
 			"Exit code: 0 nothing failed and a check that sends passed, 1 something failed, 2 the configuration is refused,\n" +
 			"3 nothing could be shown.\n\nFull account: docs/verify.md",
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1, "which connector? "+knownTrials()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return tryConnector(cmd.Context(), os.Environ(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr(), f)
 		},

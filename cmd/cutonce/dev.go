@@ -115,7 +115,7 @@ func devSettings(f devFlags, environ []string) (config.Settings, error) {
 		"CUTONCE_DEPLOYS_URL": s.Deploys.URL != "", "CUTONCE_DEPLOYS_TOKEN": s.Deploys.Token != "", "CUTONCE_DEPLOYS_SYSTEM": s.Deploys.System != "",
 	} {
 		if given {
-			return s, fmt.Errorf("%s is set, but cutonce dev brings its own: unset it, or run cutonce serve", name)
+			return s, config.Problems{name + " is set, but cutonce dev brings its own: unset it, or run cutonce serve"}
 		}
 	}
 	s.Migrate = true

@@ -30,6 +30,10 @@ func (p printer) instance(d *development, c *cast) {
 	if err != nil {
 		d.log.Error("the tokens cannot be kept", "error", err)
 	}
+	env, err := d.keepEnv(c)
+	if err != nil {
+		d.log.Error("the environment cannot be kept", "error", err)
+	}
 	mcp := origin(d.settings) + mcpPath
 	p.line("")
 	p.line("cutonce %s runs (process %d); keys and data are in %s", version, os.Getpid(), d.dir.Path)
@@ -66,8 +70,9 @@ func (p printer) instance(d *development, c *cast) {
 	p.line(`    -d '{"query":"秋の特価"}' %s/v1/finds/campaigns_find`, origin(d.settings))
 	p.line("")
 	p.line("Try it as the operator, in another terminal:")
-	p.line("  export %s=%s %s=%s", bridgeURL, origin(d.settings), bridgeTokenFile, filepath.Join(tokens, "oper"))
+	p.line("  . %s", sourced(env))
 	p.line("  %s changes list --status applying,unknown", os.Args[0])
+	p.line("  (the file holds this instance's whole configuration: %s verify, audit, restore and doctor take it, too)", os.Args[0])
 	p.line("")
 	p.line("Ctrl-C drains and ends all of it.")
 	p.line("ready in %.1f s", time.Since(d.began).Seconds())
@@ -82,4 +87,12 @@ func clientConfiguration(url, token string) string {
 		return err.Error()
 	}
 	return string(text)
+}
+
+// sourced is a path as a shell's . takes it: without a folder it would be looked for on the PATH.
+func sourced(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return "./" + path
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cutonce/cutonce/audit"
 	"github.com/cutonce/cutonce/internal/pgtest"
 )
 
@@ -126,13 +127,24 @@ func TestASealKeyOfItsOwn(t *testing.T) {
 	if code != 0 || !strings.Contains(text, "read from CUTONCE_SEAL_KEY_FILE") || strings.Contains(text, "n4Ni+HpISp") {
 		t.Errorf("got %d, %s", code, text)
 	}
-	if code, text := ranAs(t, nil, "audit", "key"); code != 1 || !strings.Contains(text, "CUTONCE_SEAL_KEY_FILE or CUTONCE_SECRET") {
+	if code, text := ranAs(t, nil, "audit", "key"); code != exitUsage || !strings.Contains(text, "CUTONCE_SEAL_KEY_FILE or CUTONCE_SECRET") {
 		t.Errorf("without any key: got %d, %s", code, text)
+	}
+	if code, text := ranAs(t, []string{"CUTONCE_SECRET=short"}, "audit", "key"); code != exitUsage || !strings.Contains(text, "too short") {
+		t.Errorf("a short secret: got %d, %s", code, text)
+	}
+	// What is kept of standard output is a key, whatever a client's variables say.
+	p := begin(t, t.TempDir(), []string{"CUTONCE_SEAL_KEY_FILE=" + path, "CUTONCE_URL=http://127.0.0.1:1", "CUTONCE_TOKEN=x"}, "audit", "key")
+	if code := p.wait(); code != 0 {
+		t.Errorf("with a client's variables: got exit code %d, %s", code, p.stderr)
+	}
+	if _, err := audit.ReadPublic(p.stdout.String()); err != nil {
+		t.Errorf("standard output: got %q, want a key: %v", p.stdout, err)
 	}
 	if err := os.WriteFile(path, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := ranAs(t, []string{"CUTONCE_SEAL_KEY_FILE=" + path}, "audit", "key"); code != 1 || !strings.Contains(text, "not a PEM file") {
+	if code, text := ranAs(t, []string{"CUTONCE_SEAL_KEY_FILE=" + path}, "audit", "key"); code != exitUsage || !strings.Contains(text, "not a PEM file") {
 		t.Errorf("with nonsense: got %d, %s", code, text)
 	}
 }

@@ -17,11 +17,11 @@ func TestFreeze(t *testing.T) {
 	}
 
 	set := run("oper", "set", "--action", "budget_change", "--reason", "the platform bills twice, OPS-118", "--for", "2h")
-	wantOutput(t, "set", set, 0, "oper@agency.example has frozen the action budget_change until 20", "the platform bills twice, OPS-118",
-		"1 change was claimed before", flying)
+	wantOutput(t, "set", set, 0, "oper@agency.example has frozen the action budget_change until 20", "the platform bills twice, OPS-118. 1 change", "1 change was claimed before", flying)
 	if b := s.apply(waiting); b.Code != "frozen" {
 		t.Errorf("applying under the freeze: got %q %s, want frozen", b.Code, b.Message)
 	}
+	wantOutput(t, "why", s.changes("oper", nil, "why", waiting), 0, "oper@agency.example has frozen the action budget_change until 20", "Moves next: an operator")
 	wantOutput(t, "list", run("kim", "list"), 0, "1 freeze stands.", "the platform bills twice, OPS-118")
 	wantOutput(t, "an approver lifts", run("kim", "lift", "--action", "budget_change"), exitRefused, "Only an operator")
 	wantOutput(t, "everything by an operator", run("oper", "set", "--everything", "--reason", "all of it"), exitRefused, "admin")

@@ -11,9 +11,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cutonce/cutonce/internal/config"
 )
 
 // The version is set by the linker.
@@ -35,7 +38,7 @@ func main() {
 		os.Exit(int(silent))
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "cutonce: %v\n", err)
-		os.Exit(1)
+		os.Exit(codeOf(err))
 	}
 }
 
@@ -62,6 +65,43 @@ type exitCode int
 // Error makes it an error.
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
+// codeOf is 2 where what was asked or configured is wrong, and 1 where something failed.
+func codeOf(err error) int {
+	var refused config.Problems
+	if errors.As(err, &refused) {
+		return exitUsage
+	}
+	return 1
+}
+
+// strict makes every command of a tree say what is wrong with its words as cutonce changes does: with where to look, and exit code 2.
+func strict(cmd *cobra.Command) {
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	given := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if cmd.HasSubCommands() && len(args) > 0 {
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return misused(cmd, fmt.Sprintf("there is no command %q; did you mean %s?", args[0], strings.Join(near, " or ")))
+			}
+		}
+		if given == nil {
+			return nil
+		}
+		err := given(cmd, args)
+		var said exitCode
+		if err == nil || errors.As(err, &said) {
+			return err
+		}
+		return misused(cmd, err.Error())
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+}
+
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "cutonce",
@@ -75,5 +115,9 @@ func root() *cobra.Command {
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), changesCommand(), freezeCommand(), migrateCommand(), policyCommand(), demoCommand(), targetCommand(), healthCommand(), verifyCommand(), doctorCommand(), auditCommand(), restoreCommand(), connectorCommand(), versionCommand())
+	cmd.Version = version
+	cmd.SetVersionTemplate(versionLine())
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err.Error()) })
+	strict(cmd)
 	return cmd
 }

@@ -29,7 +29,7 @@ func migrateCommand() *cobra.Command {
 				return err
 			}
 			if settings.DatabaseURL == "" {
-				return errors.New("CUTONCE_DATABASE_URL (or _FILE) is required: which Postgres?")
+				return config.Problems{"CUTONCE_DATABASE_URL (or _FILE) is required: which Postgres?"}
 			}
 			if err := migrateOurs(cmd.Context(), string(settings.DatabaseURL)); err != nil {
 				return err

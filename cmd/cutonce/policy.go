@@ -40,7 +40,7 @@ func policyTestCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, err := tryPolicy(os.DirFS(args[0]))
 			if err != nil {
-				return misused(cmd, err.Error())
+				return misused(cmd, args[0]+": "+err.Error())
 			}
 			return report.print(cmd.OutOrStdout(), asJSON)
 		},

@@ -120,7 +120,7 @@ func replayPolicy(ctx context.Context, since, dir string) (replayReport, error) 
 		err = rules.CheckActions(knownActions)
 	}
 	if err != nil {
-		return replayReport{}, err
+		return replayReport{}, fmt.Errorf("%s: %w", dir, err)
 	}
 	s, err := openDatabase(ctx)
 	if err != nil {

@@ -18,10 +18,10 @@ func sealKey(s config.Settings) (key audit.Key, source string, err error) {
 	}
 	text, err := os.ReadFile(s.SealKeyFile)
 	if err != nil {
-		return audit.Key{}, "", fmt.Errorf("CUTONCE_SEAL_KEY_FILE: %w", err)
+		return audit.Key{}, "", config.Problems{"CUTONCE_SEAL_KEY_FILE: " + err.Error()}
 	}
 	if key, err = audit.ReadKey(text); err != nil {
-		return audit.Key{}, "", fmt.Errorf("CUTONCE_SEAL_KEY_FILE: %w", err)
+		return audit.Key{}, "", config.Problems{"CUTONCE_SEAL_KEY_FILE: " + err.Error()}
 	}
 	return key, "read from CUTONCE_SEAL_KEY_FILE", nil
 }

@@ -13,10 +13,15 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "cutonce %s%s (%s, %s/%s)\n", version, between(" ", revised), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+// versionLine is what version and --version print.
+func versionLine() string {
+	return fmt.Sprintf("cutonce %s%s (%s, %s/%s)\n", version, between(" ", revised), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func between(space, text string) string {

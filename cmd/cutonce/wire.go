@@ -96,6 +96,9 @@ func (s *service) loadActions() (*policy.Policy, error) {
 		return nil, err
 	}
 	rules, err := policy.Load(s.rules)
+	if err != nil && s.settings.PolicyDir != "" {
+		return nil, fmt.Errorf("the policy in %s (CUTONCE_POLICY_DIR): %w", s.settings.PolicyDir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the policy: %w", err)
 	}

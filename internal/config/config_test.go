@@ -82,7 +82,8 @@ func TestUnknownVariablesAreNamed(t *testing.T) {
 func TestVariablesOfOthersAreNoSettings(t *testing.T) {
 	t.Parallel()
 	load(t, "CUTONCE_SERVICE_HOST=10.0.0.1", "CUTONCE_SERVICE_PORT=80", "CUTONCE_SERVICE_PORT_HTTP=80", "CUTONCE_PORT=tcp://10.0.0.1:80",
-		"CUTONCE_PORT_80_TCP=tcp://10.0.0.1:80", "CUTONCE_PORT_80_TCP_ADDR=10.0.0.1", "CUTONCE_POSTGRES_PASSWORD=x", "CUTONCE_TEST_CONTAINERS=0")
+		"CUTONCE_PORT_80_TCP=tcp://10.0.0.1:80", "CUTONCE_PORT_80_TCP_ADDR=10.0.0.1", "CUTONCE_POSTGRES_PASSWORD=x", "CUTONCE_TEST_CONTAINERS=0",
+		"CUTONCE_URL=https://cutonce.example", "CUTONCE_TOKEN=x", "CUTONCE_TOKEN_FILE=/x")
 	if _, err := config.Load([]string{"CUTONCE_PORTS=1"}); err == nil {
 		t.Error("got nil, want CUTONCE_PORTS refused")
 	}

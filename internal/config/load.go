@@ -21,7 +21,8 @@ func (p Problems) Error() string {
 var others = []string{
 	"CUTONCE_POSTGRES_IMAGE", "CUTONCE_POSTGRES_PASSWORD", "CUTONCE_POSTGRES_PORT", // docker-compose.yml
 	"CUTONCE_IMAGE", "CUTONCE_HTTP_PORT", "CUTONCE_METRICS_PORT", "CUTONCE_ADS_PORT", "CUTONCE_DEPLOYS_PORT", // the same
-	"CUTONCE_TARGET_TOKEN",                                                                                      // the simulators
+	"CUTONCE_TARGET_TOKEN",                               // the simulators
+	"CUTONCE_URL", "CUTONCE_TOKEN", "CUTONCE_TOKEN_FILE", // those who ask a service: changes, freeze, mcp
 	"CUTONCE_TEST_CONTAINERS", "CUTONCE_TEST_POSTGRES_IMAGE", "CUTONCE_TEST_POSTGRES_MAJOR", "CUTONCE_TEST_NPM", // the tests
 }
 
