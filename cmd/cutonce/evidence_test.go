@@ -114,6 +114,13 @@ func TestAuditAndRestoreOnTheCommandLine(t *testing.T) {
 	if code, text := ranAs(t, lost, "audit", "verify", "--database", "--key", key); code != 0 || !strings.Contains(text, "2 restores from a backup were declared") {
 		t.Errorf("audit verify of the other database: got %d, %s", code, text)
 	}
+	if err := os.WriteFile(witness, []byte("half a wit"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := ranAs(t, lost, "serve"); code == 0 || !strings.Contains(text, "CUTONCE_SEAL_WITNESS: this is no witness") ||
+		!strings.Contains(text, "cutonce restore declare") {
+		t.Errorf("a start with an unreadable witness: got %d, %s; want it refused, and told how to go on", code, text)
+	}
 }
 
 func TestASealKeyOfItsOwn(t *testing.T) {

@@ -52,7 +52,7 @@ type Settings struct {
 	PolicyReinstate bool   `env:"POLICY_REINSTATE" default:"false" doc:"Put a policy back in force that another has superseded. Without it serve refuses to start with one, so that a replica that comes back with old files does not loosen the rules."`
 
 	SealKeyFile string `env:"SEAL_KEY_FILE" doc:"A file with the Ed25519 private key that audit seals are signed with, the same on every replica (openssl genpkey -algorithm ed25519). Without it the key is made from the deployment's secret: whoever holds that secret can then sign seals."`
-	SealWitness string `env:"SEAL_WITNESS" doc:"A file outside the database's own machine and backups that holds the last seal made here. At start, a database that does not know it was restored from a backup: applies are frozen until an operator has looked. One file per replica, or a shared one."`
+	SealWitness string `env:"SEAL_WITNESS" doc:"A file outside the database's own machine and backups that holds the last durable seal. A database that does not know it, at start or at any pass, was restored from a backup: applies are frozen until an operator has looked. One file per replica, or a shared one."`
 
 	Retention time.Duration `env:"RETENTION" doc:"How long a change stays on record after the last thing that happened to it, such as 8760h for a year; at least 720h. Then its record is removed but for a tombstone: its ID is unknown and its idempotency key is refused, for ever. Default: changes are kept for ever. See docs/retention.md."`
 
