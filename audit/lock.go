@@ -10,8 +10,11 @@ import (
 	"time"
 )
 
-// lockFor bounds the wait for a lock: who holds one reads and writes one small file. Whoever waits in vain tries again in its next pass.
-const lockFor = 2 * time.Second
+// A lock is tried for two seconds: who holds one reads and writes one small file. Whoever waits in vain tries again in its next pass.
+const (
+	lockTries = 200
+	lockPause = 10 * time.Millisecond
+)
 
 // lock keeps other processes that share a witness out. The lock ends with its holder, however that ends.
 func lock(path string) (unlock func(), err error) {
@@ -19,13 +22,15 @@ func lock(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking: %w", err)
 	}
-	for deadline := time.Now().Add(lockFor); ; time.Sleep(10 * time.Millisecond) {
+	for range lockTries {
 		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return func() { _ = file.Close() }, nil
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) || time.Now().After(deadline) {
-			return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), file.Close())
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			break
 		}
+		time.Sleep(lockPause)
 	}
+	return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), file.Close())
 }
