@@ -30,7 +30,7 @@ func TestThePersonWhoAskedConfirms(t *testing.T) {
 	at := "/changes/" + id.String()
 	r.as("kim").get(at+"/review").want(http.StatusOK, "Only sato@agency.example, whom this was asked by or for, can confirm it.").wantNone("form.decide")
 	sato := r.as("sato")
-	p := sato.get(at + "/review?lang=en").want(http.StatusOK, "the confirmation of sato@agency.example")
+	p := sato.get(at+"/review?lang=en").want(http.StatusOK, "the confirmation of sato@agency.example")
 	p.wantNone("button[value=approve], button[value=reject]")
 	sato.submit(p, "form.decide", "reason", "").want(http.StatusUnprocessableEntity) // no button was pressed
 	digest, _ := p.Find("form.decide input[name=digest]").Attr("value")
@@ -47,7 +47,7 @@ func TestApprovingAtHighRiskAsksForTheNameAndAFreshSignIn(t *testing.T) {
 	id := r.pending(target.PlainJPY(0))
 	at := "/changes/" + id.String()
 	kim := r.as("kim") // of whose sign-in the time is not known
-	p := kim.get(at + "/review").want(http.StatusOK, "Write the name exactly as it is shown:")
+	p := kim.get(at+"/review").want(http.StatusOK, "Write the name exactly as it is shown:")
 	name := p.text("#typed-hint bdi")
 	digest, _ := p.Find("form.decide input[name=digest]").Attr("value")
 	old := kim.post(at+"/decision", "digest", digest, "decision", "approve", "typed", name, "reason", "kept")
