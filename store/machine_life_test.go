@@ -43,7 +43,9 @@ type modelled struct {
 	vetoed  string // who rejected it
 	status  commit.Status
 	reason  string // why not applied
-	effects int
+	// answered: an answer of the target said so, perhaps to a second delivery.
+	answered bool
+	effects  int
 	// late is a send that the target holds; current is set while nobody has looked since.
 	late         *late
 	current      bool

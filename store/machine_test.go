@@ -155,6 +155,7 @@ func (m *model) sent(t *rapid.T, c *modelled, mode string, err error) {
 		want = fault.TargetUnavailable
 	case "refused", "drifted":
 		c.ends(commit.StatusNotApplied, mode)
+		c.answered = true
 	case "hangs":
 		c.status = commit.StatusApplying
 	}
@@ -170,7 +171,7 @@ func (m *model) takesPlace(c *modelled) {
 // ends settles a change in the model. Proof of the effect after "not applied" is a contradiction.
 func (c *modelled) ends(s commit.Status, reason string) {
 	c.contradicted = c.contradicted || c.status == commit.StatusNotApplied && s == commit.StatusApplied
-	c.status, c.reason = s, reason
+	c.status, c.reason, c.answered = s, reason, false
 }
 
 // lapse lets the lease of a send end that the target still holds, with or without a mark after it.
@@ -206,6 +207,7 @@ func (m *model) resumeAs(c *modelled, mode string) {
 	case mode == "refused", mode != "never left" && !inTime: // the target's precondition
 		if c.current && unsettled {
 			c.ends(commit.StatusNotApplied, "refused")
+			c.answered = true
 		}
 	case mode == "lost":
 		m.takesPlace(c)
@@ -279,7 +281,7 @@ func (m *model) lookAt(t *rapid.T, c *modelled) {
 
 func (c *modelled) worthALook() bool {
 	return c.status == commit.StatusUnknown ||
-		c.status == commit.StatusNotApplied && (c.reason == "looked_up" || c.reason == "resolved")
+		c.status == commit.StatusNotApplied && (c.reason == "looked_up" || c.reason == "resolved" || c.answered)
 }
 
 // resolve is an operator's word, right or wrong.

@@ -88,6 +88,7 @@ func (r *rig) ends() map[commit.Status]preview.ID {
 	_, err = r.apply(p)
 	check(err)
 	r.target.script(nil)
+	r.exec(`update executions set next_probe_at = null where preview_id = $1`, p.ID.UUID()) // its later looks are done
 	done[commit.StatusNotApplied] = p.ID
 	r.clocks.PreviewTTL = 10 * time.Millisecond
 	brief, _, _ := services(r.t, r, r.store)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -226,14 +225,6 @@ func (w *demoInstance) people(ctx context.Context, d *demo, first, second string
 	d.approver, d.operatorAt = demoPerson{first, tokens["kim"]}, demoPerson{second, tokens["oper"]}
 	d.manager, d.moriHerself = demoPerson{second, tokens["hayashi"]}, demoPerson{first, tokens["mori"]}
 	return nil
-}
-
-func randomHex() string {
-	raw := make([]byte, 32)
-	if _, err := rand.Read(raw); err != nil {
-		panic(err)
-	}
-	return hex.EncodeToString(raw)
 }
 
 // demoAddress is a loopback address that was free a moment ago.
