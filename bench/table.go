@@ -31,7 +31,7 @@ func (t *table) describe(ctx context.Context, conn *pgx.Conn) error {
 	var version, settings string
 	err := conn.QueryRow(ctx, `
 select current_setting('server_version'), string_agg(name || '=' || setting, ' ' order by name) from pg_settings
-where name in ('fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'wal_sync_method')`).Scan(&version, &settings)
+where name in ('fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'wal_sync_method', 'checkpoint_timeout', 'max_wal_size')`).Scan(&version, &settings)
 	fmt.Printf("%s, %d cores, %s; Postgres %s: %s\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), version, settings)
 	return err
 }
