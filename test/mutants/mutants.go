@@ -52,6 +52,13 @@ func list() []mutant {
 			"create trigger guard before insert on resolutions for each row execute function guard_resolution();", ""}}},
 		{"late-proof", "late-proof", []edit{{"store/record.go", "when @proof = 'effect' and state in ('applying', 'unknown', 'not_applied')",
 			"when @proof = 'effect' and state in ('applying', 'unknown')"}}},
+		{"one-vote", "four-eyes", []edit{{"migrations/00003_previews.sql", "create unique index decisions_one_each", "create index decisions_one_each"}}},
+		{"one-send", "claim-guard", []edit{{"migrations/00004_executions.sql", "create unique index attempts_one_send", "create index attempts_one_send"}}},
+		{"two-operators", "two-operators", []edit{{"commit/statement.go", "case e.Resolvers < 2:", "case true:"}}},
+		{"two-operators-in-schema", "two-operators", []edit{{"migrations/00008_resolutions.sql", "if said.people < new.resolvers or", "if"}}},
+		{"restoring-at-claim", "restore", []edit{{"store/claim.go", "and not c.restoring and", "and"}}},
+		{"held-at-claim", "restore", []edit{{"store/claim.go",
+			"and (c.restored_at is null or not exists (select from restore_holds h where h.preview_id = l.id and h.state = 'held'))", ""}}},
 		{"commit-in-doubt", "commit-in-doubt", []edit{{"commit/apply.go", "return s.confirm(ctx, cl)", "return nil"}}},
 	}
 }
