@@ -122,9 +122,14 @@ func (m *Manager) Start(w http.ResponseWriter, r *http.Request, a actor.Actor) e
 	return nil
 }
 
-// Actor returns who is signed in. Fault: unauthenticated, if nobody is; any other error means that the store could not
-// say, and must not be shown as being signed out.
-func (m *Manager) Actor(r *http.Request) (actor.Actor, error) {
+// Actor returns who is signed in, and counts as use. Fault: unauthenticated, if nobody is; any other error means that the store could
+// not say, and must not be shown as being signed out.
+func (m *Manager) Actor(r *http.Request) (actor.Actor, error) { return m.find(r, true) }
+
+// Peek is Actor for what a page asks by itself: it keeps no session from idling, since an open page is nobody's presence.
+func (m *Manager) Peek(r *http.Request) (actor.Actor, error) { return m.find(r, false) }
+
+func (m *Manager) find(r *http.Request, use bool) (actor.Actor, error) {
 	hash, ok := m.presented(r)
 	if !ok {
 		return actor.Actor{}, signedOut()
@@ -136,7 +141,7 @@ func (m *Manager) Actor(r *http.Request) (actor.Actor, error) {
 	if err != nil {
 		return actor.Actor{}, fmt.Errorf("finding a session: %w", err)
 	}
-	if idle >= m.cfg.TouchEvery {
+	if use && idle >= m.cfg.TouchEvery {
 		if err := m.cfg.Store.Touch(r.Context(), hash); err != nil {
 			return actor.Actor{}, fmt.Errorf("keeping a session: %w", err)
 		}

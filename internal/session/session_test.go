@@ -284,6 +284,27 @@ func TestUseIsRecordedAtMostOnceAMinute(t *testing.T) {
 	}
 }
 
+// TestAnOpenPageIsNoUse: what a page asks by itself finds the session, and does not keep it.
+func TestAnOpenPageIsNoUse(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, func(c *session.Config) { c.IdleFor = time.Hour })
+	b.signIn(kim)
+	for range 3 {
+		b.store.now = b.store.now.Add(19 * time.Minute)
+		if got, err := b.manager.Peek(b.request()); err != nil || got.Subject != kim.Subject {
+			t.Fatalf("Peek: got %+v, %v, want %s", got, err, kim.Subject)
+		}
+	}
+	if b.store.touched != 0 {
+		t.Errorf("writes: got %d, want none", b.store.touched)
+	}
+	b.store.now = b.store.now.Add(3 * time.Minute)
+	if got, err := b.manager.Peek(b.request()); fault.CodeOf(err) != fault.Unauthenticated {
+		t.Errorf("Peek: got %+v, %v, want to be signed out", got, err)
+	}
+	b.wantSignedOut()
+}
+
 func TestOnlyHumansSignIn(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
