@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 	"text/template/parse"
+	"time"
 
 	"github.com/cutonce/cutonce/internal/catalog"
 )
 
-// tongue is the language of a page, and whether it was chosen and must be carried in the links.
+// tongue is the language and the time zone of a page, and whether they were chosen and must be carried in the links.
 type tongue struct {
 	lang   string
 	chosen bool
+	zone   *time.Location
+	zoned  bool
 }
 
 // book is every page in one tongue.
@@ -27,14 +30,14 @@ type book struct {
 
 // openBooks parses everything once, and shows each page with nothing on it, so that a page that cannot be shown stops the
 // start rather than a reader.
-func openBooks(c *catalog.Catalog, a assets) (map[tongue]*book, error) {
+func openBooks(c *catalog.Catalog, a assets, zone *time.Location) (map[tongue]*book, error) {
 	books := map[tongue]*book{}
 	if err := checkFiles(); err != nil {
 		return nil, err
 	}
 	for _, lang := range catalog.Languages {
 		for _, chosen := range []bool{false, true} {
-			in := tongue{lang, chosen}
+			in := tongue{lang: lang, chosen: chosen, zone: zone}
 			b, err := openBook(in, c.In(lang), a)
 			if err != nil {
 				return nil, err
@@ -43,6 +46,20 @@ func openBooks(c *catalog.Catalog, a assets) (map[tongue]*book, error) {
 		}
 	}
 	return books, nil
+}
+
+// bookIn is every page in a tongue. Those in a zone that somebody chose are opened when they are first asked for.
+func (c *console) bookIn(in tongue) (*book, error) {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if b, ok := c.pages[in]; ok {
+		return b, nil
+	}
+	b, err := openBook(in, c.Catalog.In(in.lang), c.assets)
+	if err == nil {
+		c.pages[in] = b
+	}
+	return b, err
 }
 
 func openBook(in tongue, texts *catalog.Texts, a assets) (*book, error) {

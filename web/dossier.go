@@ -98,7 +98,7 @@ func (v *visit) quorumOf(item approvals.Item) *quorum {
 		q.Confirm, q.Need = true, 1
 		if p.Confirmed != nil {
 			q.Have = 1
-			q.Voted = v.t("web.confirmed", "by", p.Confirmed.Name, "at", stamp(p.Confirmed.At))
+			q.Voted = v.t("web.confirmed", "by", p.Confirmed.Name, "at", v.stamp(p.Confirmed.At))
 		} else {
 			q.Missing = []string{v.t("web.quorum.confirm", "by", p.Requester.HumanName())}
 		}
@@ -112,7 +112,7 @@ func (v *visit) quorumOf(item approvals.Item) *quorum {
 		})
 	}
 	if own := v.votedIn(item); own != nil {
-		q.Voted = v.t("web.voted."+yesNo(own.Approve), "at", stamp(own.At))
+		q.Voted = v.t("web.voted."+yesNo(own.Approve), "at", v.stamp(own.At))
 	}
 	if item.WhyNot != nil {
 		q.WhyNot = v.problemOf(item.WhyNot).Message

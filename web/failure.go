@@ -71,7 +71,7 @@ func (v *visit) problemOf(err error) *problem {
 // forPeople is the console's own wording of a text, empty if it has none.
 func (v *visit) forPeople(key string, args map[string]any) string {
 	own := "web." + strings.TrimPrefix(key, "web.")
-	text := v.writer().Say(connector.Say(own, args))
+	text := v.writer().Say(connector.Say(own, v.until(args)))
 	if text == own {
 		return ""
 	}

@@ -15,6 +15,8 @@ type frame struct {
 	Title string
 	Lang  string
 	Langs []langLink
+	// Zones are the time zones to choose among, none where there is but one.
+	Zones []langLink
 	Who   string
 	Nav   []navItem
 	// Frozen is what is frozen, at the top of every page.
@@ -48,6 +50,9 @@ func (c *console) frameOf(v *visit, title, section string) frame {
 	if v.who.Subject == "" {
 		return f
 	}
+	if len(c.places) > 1 {
+		f.Zones = c.zoneLinks(v)
+	}
 	f.Who = visible.Text(v.who.Name)
 	if f.Who == "" {
 		f.Who = visible.Text(v.who.Subject)
@@ -69,8 +74,11 @@ func (c *console) frameOf(v *visit, title, section string) frame {
 	return f
 }
 
-// hereIn is this page in another language. The answer to a post has no address to link to, so its change is linked.
-func (v *visit) hereIn(lang string) string {
+// hereIn is this page in another language.
+func (v *visit) hereIn(lang string) string { return v.hereWith("lang", lang) }
+
+// hereWith is this page with something chosen. The answer to a post has no address to link to, so its change is linked.
+func (v *visit) hereWith(name, value string) string {
 	path := v.r.URL.RequestURI()
 	if v.r.Method == http.MethodPost {
 		path = "/"
@@ -78,7 +86,7 @@ func (v *visit) hereIn(lang string) string {
 			path = "/changes/" + id
 		}
 	}
-	return withQuery(local(path), "lang", lang)
+	return withQuery(local(path), name, value)
 }
 
 // badges counts what this person may decide and what is unknown. A count that cannot be had leaves the page without it.

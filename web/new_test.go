@@ -17,7 +17,7 @@ func TestEveryPageOpensInEveryTongue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	books, err := openBooks(texts, loadAssets())
+	books, err := openBooks(texts, loadAssets(), time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestPagesThatMustNotStart(t *testing.T) {
 		"a missing text":        `{{t "web.no_such_text"}}`,
 		"a missing text deep":   `{{range .}}{{with .}}{{print (t "web.no_such_text")}}{{end}}{{end}}`,
 	} {
-		page := template.Must(template.New("layout.html").Funcs(functions(tongue{"en", false}, en, loadAssets())).Parse(source))
+		page := template.Must(template.New("layout.html").Funcs(functions(tongue{lang: "en"}, en, loadAssets())).Parse(source))
 		if err := checkPage(page, pageSpec{}, en); err == nil {
 			t.Errorf("%s: got no error", name)
 		}

@@ -48,7 +48,7 @@ func (v *visit) outcomeRow(change commit.Change) outcomeRow {
 	row := outcomeRow{Change: v.writer().Change(change), Asks: v.asks(change.Preview.Requester)}
 	if len(change.Executions) > 0 {
 		e := change.Executions[0]
-		row.Since, row.Started, row.Probes = v.since(change.Now.Sub(e.StartedAt)), stamp(e.StartedAt), e.Probes
+		row.Since, row.Started, row.Probes = v.since(change.Now.Sub(e.StartedAt)), v.stamp(e.StartedAt), e.Probes
 	}
 	return row
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/cutonce/cutonce/answer"
@@ -63,16 +64,15 @@ func (c *console) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 	return v
 }
 
-// speak settles the language: the one chosen in the address, the person's own, or the browser's.
+// speak settles the language, the one chosen in the address, the person's own, or the browser's; and the time zone.
 func (v *visit) speak(c *console) {
-	for _, lang := range catalog.Languages {
-		if v.r.URL.Query().Get("lang") == lang {
-			v.in, v.texts = tongue{lang, true}, c.Catalog.In(lang)
-			return
-		}
-	}
+	query := v.r.URL.Query()
 	v.texts = c.Catalog.In(v.who.Locale, v.r.Header.Get("Accept-Language"))
-	v.in = tongue{v.texts.Lang, false}
+	v.in = tongue{lang: v.texts.Lang}
+	if lang := query.Get("lang"); slices.Contains(catalog.Languages, lang) {
+		v.in, v.texts = tongue{lang: lang, chosen: true}, c.Catalog.In(lang)
+	}
+	v.in = c.places.settle(v.in, query.Get("zone"))
 }
 
 // contain turns a panic into the page of an internal error.
@@ -90,8 +90,12 @@ func (c *console) contain(v *visit) {
 
 // show writes a page. It is rendered whole before its first byte leaves, so that no half page passes for a whole one.
 func (c *console) show(v *visit, status int, name string, page any) error {
+	book, err := c.bookIn(v.in)
+	if err != nil {
+		return err
+	}
 	var b bytes.Buffer
-	if err := c.pages[v.in].pages[name].Execute(&b, page); err != nil {
+	if err := book.pages[name].Execute(&b, page); err != nil {
 		return fmt.Errorf("showing the page %s: %w", name, err)
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")

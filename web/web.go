@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/cutonce/cutonce/approvals"
@@ -84,6 +85,8 @@ type Deps struct {
 	PublicURL string
 	// Key is the idempotency key that a change is sent under, shown beside what was sent. Nil shows none.
 	Key func(tenant string, id preview.ID, item int) string
+	// Zones are the time zones that a reader may choose, beside UTC; the first is the default.
+	Zones []string
 	// RequestID names a request as the logs do.
 	RequestID func(*http.Request) string
 }
@@ -91,8 +94,11 @@ type Deps struct {
 // console is the handler's state, fixed at start.
 type console struct {
 	Deps
-	pages  map[tongue]*book
+	places places
 	assets assets
+
+	opening sync.Mutex
+	pages   map[tongue]*book
 }
 
 // New checks every template and text, and returns the console. It must be served at the root of its origin.
@@ -105,7 +111,10 @@ func New(d Deps) (http.Handler, error) {
 		return nil, err
 	}
 	c := &console{Deps: d, assets: loadAssets()}
-	if c.pages, err = openBooks(d.Catalog, c.assets); err != nil {
+	if c.places, err = openPlaces(d.Zones); err != nil {
+		return nil, fmt.Errorf("the console's time zones: %w", err)
+	}
+	if c.pages, err = openBooks(d.Catalog, c.assets, c.places[0]); err != nil {
 		return nil, fmt.Errorf("the console's pages: %w", err)
 	}
 	return c.protect(origin, c.routes())

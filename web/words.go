@@ -22,7 +22,8 @@ func functions(in tongue, texts *catalog.Texts, a assets) template.FuncMap {
 		"chosen": in.choice,
 		"asset":  a.url,
 		"iso":    func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-		"stamp":  stamp,
+		"stamp":  func(at time.Time) string { return stampIn(at, in.zone) },
+		"zoned":  in.zoneChoice,
 		"lines":  visibleLines,
 		"json":   visibleJSON,
 		"who":    func(id string) string { return actorName(texts, id) },
@@ -60,12 +61,23 @@ func word(texts *catalog.Texts, family, name string) string {
 	return visible.Text(name)
 }
 
-// link carries a chosen language along.
+// link carries a chosen language, and a chosen time zone, along.
 func (in tongue) link(path string) string {
-	if !in.chosen {
-		return path
+	if in.chosen {
+		path = withQuery(path, "lang", in.lang)
 	}
-	return withQuery(path, "lang", in.lang)
+	if in.zoned {
+		path = withQuery(path, "zone", in.zone.String())
+	}
+	return path
+}
+
+// zoneChoice is the time zone to carry along, empty if none was chosen.
+func (in tongue) zoneChoice() string {
+	if in.zoned {
+		return in.zone.String()
+	}
+	return ""
 }
 
 // choice is the language to carry along, empty if none was chosen.
@@ -86,8 +98,6 @@ func withQuery(path, name, value string) string {
 	u.RawQuery = q.Encode()
 	return u.String()
 }
-
-func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 MST") }
 
 // visibleLines shows outside text of several lines: the lines stay, everything else hidden becomes visible.
 func visibleLines(text string) string {
