@@ -172,7 +172,7 @@ where c.relkind in ('r', 'p', 'f') and n.nspname <> 'information_schema' and n.n
 order by 1, 2`
 
 // readOnlyTables are those that the service itself never writes.
-var readOnlyTables = []string{migrations.VersionTable, "preview_transitions", "execution_transitions"}
+var readOnlyTables = []string{migrations.VersionTable, "preview_transitions", "execution_transitions", "river_migration"}
 
 func (f *Facts) readTables(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, sqlTableFacts)

@@ -25,12 +25,16 @@ func Migrate(ctx context.Context, url string) error { return MigrateVetted(ctx, 
 
 // MigrateVetted is Migrate over connections that are vetted before each use, where vet is not nil.
 func MigrateVetted(ctx context.Context, url string, vet Vet) error {
-	return withProvider(url, vet, func(p *goose.Provider) error {
+	err := withProvider(url, vet, func(p *goose.Provider) error {
 		if _, err := p.Up(ctx); err != nil {
 			return fmt.Errorf("migrating the database: %w", err)
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return migrateQueue(ctx, url, vet)
 }
 
 // Pending reports whether Migrate would change anything.
@@ -41,7 +45,10 @@ func Pending(ctx context.Context, url string) (pending bool, err error) {
 		}
 		return nil
 	})
-	return pending, err
+	if err != nil || pending {
+		return pending, err
+	}
+	return queuePending(ctx, url)
 }
 
 func withProvider(url string, vet Vet, use func(*goose.Provider) error) error {
@@ -103,7 +110,7 @@ var createdTable = regexp.MustCompile(`(?m)^create table ([a-z_]+)`)
 
 // OurTables lists the tables of the schema, so that a database with tables of somebody else can be refused.
 func OurTables() []string {
-	tables := []string{migrations.VersionTable}
+	tables := append([]string{migrations.VersionTable}, queueTables...)
 	names, _ := fs.Glob(migrations.FS, "*.sql")
 	for _, name := range names {
 		text, _ := fs.ReadFile(migrations.FS, name)

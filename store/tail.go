@@ -52,11 +52,7 @@ type tailed struct {
 
 // Tail reads the feed. See preview.Feed.
 func (s *Store) Tail(ctx context.Context, after preview.Place, limit int) ([]preview.Moved, preview.Place, error) {
-	rows, err := collect(ctx, s.pool, sqlTail, pgx.NamedArgs{
-		"from": strconv.FormatUint(after.Transaction, 10), "id": after.ID.UUID(), "seq": after.Seq, "limit": limit,
-	}, func(row pgx.CollectableRow) (t tailed, err error) {
-		return t, row.Scan(&t.xid, &t.tenant, &t.id, &t.seq, &t.kind, &t.at, &t.edge)
-	})
+	rows, err := collect(ctx, s.pool, sqlTail, tailArgs(after, limit), scanTailed)
 	if err != nil {
 		return nil, after, fmt.Errorf("reading the feed: %w", err)
 	}
@@ -65,6 +61,15 @@ func (s *Store) Tail(ctx context.Context, after preview.Place, limit int) ([]pre
 		return nil, after, fmt.Errorf("reading the feed: %w", err)
 	}
 	return moved, place, nil
+}
+
+func tailArgs(after preview.Place, limit int) pgx.NamedArgs {
+	return pgx.NamedArgs{"from": strconv.FormatUint(after.Transaction, 10), "id": after.ID.UUID(), "seq": after.Seq, "limit": limit}
+}
+
+func scanTailed(row pgx.CollectableRow) (t tailed, err error) {
+	err = row.Scan(&t.xid, &t.tenant, &t.id, &t.seq, &t.kind, &t.at, &t.edge)
+	return t, err
 }
 
 // readTail gives the events, and the place after them: the last event where there may be more, else the edge. The edge is taken even if

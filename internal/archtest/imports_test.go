@@ -34,7 +34,7 @@ var rooms = map[string]room{
 	// doctor looks at a deployment as it is configured, and at nothing through the services.
 	"doctor":                     {Ours: []string{"audit", "connector", "policy", "store", "internal/auth", "internal/config"}},
 	"answer":                     {Ours: []string{"commit", "connector", "preview", "policy", "internal/catalog", "internal/visible"}},
-	"store":                      {Ours: []string{"approvals", "audit", "commit", "connector", "preview", "migrations", "internal/session"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/google/uuid"}},
+	"store":                      {Ours: []string{"approvals", "audit", "commit", "connector", "preview", "migrations", "internal/session"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/google/uuid", "github.com/riverqueue/river"}},
 	"commit":                     {Ours: []string{"connector", "preview"}, Libs: []string{"github.com/google/uuid"}},
 	"approvals":                  {Ours: []string{"connector", "policy", "preview"}},
 	"preview":                    {Ours: []string{"connector", "policy", "internal/intake"}, Libs: []string{"github.com/google/uuid"}},
