@@ -1,8 +1,10 @@
 package answer
 
 import (
+	"cmp"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -200,10 +202,19 @@ func (w Writer) Fault(err error) Body {
 	if f.Code == fault.Internal {
 		b.RequestID = w.RequestID
 	}
+	if open, ok := f.Data["open"].(map[preview.State]int); ok {
+		b.NextTool, b.NextArguments = "changes_find", map[string]any{"status": mostOf(open)}
+	}
 	for _, field := range f.Fields {
 		b.Fields = append(b.Fields, Field{Path: field.Path, Reason: w.text(field.Key, field.Args)})
 	}
 	return b
+}
+
+// mostOf is the state in which most of the open changes are: the list to look through first.
+func mostOf(open map[preview.State]int) string {
+	states := slices.Sorted(maps.Keys(open))
+	return string(slices.MaxFunc(states, func(a, b preview.State) int { return cmp.Compare(open[a], open[b]) }))
 }
 
 // withColumns puts what moved at the target where machines look for it: errors.md promises data.columns beside drifted.

@@ -95,6 +95,8 @@ type Deps struct {
 	Version string
 	// MaxBody bounds a request's body in bytes; zero means 64 KiB.
 	MaxBody int
+	// Limit, if set, is asked before every call. Its fault (rate_limited) is the answer.
+	Limit func(who actor.Actor, p actor.Power) error
 	// Clocks are the service's, shown with the actions.
 	Clocks connector.Clocks
 }

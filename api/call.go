@@ -54,6 +54,13 @@ func (c *call) identify() error {
 	return nil
 }
 
+func (c *call) limit(p actor.Power) error {
+	if c.Limit == nil {
+		return nil
+	}
+	return c.Limit(c.who, p)
+}
+
 // speak chooses the language: the request's wish, then the token's locale.
 func (c *call) speak() {
 	c.texts = c.Catalog.In(c.echo.Request().Header.Get("Accept-Language"), c.who.Locale)

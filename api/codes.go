@@ -35,6 +35,7 @@ var statuses = map[fault.Code]int{
 	fault.Frozen:              http.StatusLocked,
 	fault.ExposureExceeded:    http.StatusForbidden,
 	fault.RateLimited:         http.StatusTooManyRequests,
+	fault.TooManyOpen:         http.StatusConflict,
 	fault.TooLarge:            http.StatusRequestEntityTooLarge,
 	fault.Internal:            http.StatusInternalServerError,
 }

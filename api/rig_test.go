@@ -24,6 +24,7 @@ import (
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/connector/adbudget"
 	"github.com/cutonce/cutonce/examples/policies"
+	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/auth"
 	"github.com/cutonce/cutonce/internal/catalog"
 	"github.com/cutonce/cutonce/internal/devissuer"
@@ -64,6 +65,9 @@ type settings struct {
 	clocks connector.Clocks
 	deps   func(*api.Deps)
 	rules  fs.FS
+	// limit and maxOpen are the preview service's.
+	limit   func(actor.Actor, string) error
+	maxOpen int
 }
 
 type option func(*settings)
@@ -135,7 +139,9 @@ func (r *rig) wire(s settings) {
 	r.must(err)
 	r.must(r.store.ActivatePolicy(r.t.Context(), rules.Version(), "test"))
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
-	previews, err := preview.NewService(preview.Deps{Store: r.store, Actions: registry, Policy: rules, Clocks: s.clocks, Log: log})
+	previews, err := preview.NewService(preview.Deps{
+		Store: r.store, Actions: registry, Policy: rules, Clocks: s.clocks, Log: log, Limit: s.limit, MaxOpen: s.maxOpen,
+	})
 	r.must(err)
 	people := approvals.NewService(approvals.Deps{Store: r.store, Actions: registry, Policy: rules, Clocks: s.clocks})
 	r.change = commit.NewService(commit.Deps{

@@ -90,13 +90,17 @@ func (r route) echoPath() string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(r.path)
 }
 
-// handler does what is the same for every operation, in this order: who calls, whether the query is known, the operation.
+// handler does what is the same for every operation, in this order: who calls, whether they call too often, whether the query is known,
+// the operation.
 func (s *server) handler(r route) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		c := callOf(ec)
 		c.route = r.path
 		if !r.open {
 			if err := c.identify(); err != nil {
+				return err
+			}
+			if err := c.limit(r.power); err != nil {
 				return err
 			}
 		}

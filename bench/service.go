@@ -117,6 +117,7 @@ func (s *stage) startService(ctx context.Context, dir, binary, database string, 
 		"CUTONCE_AUDIENCES=" + audience, "CUTONCE_ISSUER_URL=" + issuer.URL(), "CUTONCE_ISSUER_JWKS_URL=" + issuer.JWKSURL(),
 		"CUTONCE_ISSUER_AGENT_CLIENTS=" + devissuer.AgentClient, "CUTONCE_ISSUER_HUMAN_CLIENTS=" + devissuer.ConsoleClient,
 		"CUTONCE_ADS_URL=" + s.target.url, "CUTONCE_ADS_TOKEN=" + s.target.token, "CUTONCE_ADS_SYSTEM=ads.example/bench",
+		"CUTONCE_LIMIT_ACTOR=0", "CUTONCE_LIMIT_TENANT=0", "CUTONCE_LIMIT_ACTION=0", // one agent does what a thousand would
 		"CUTONCE_LOG_LEVEL=WARN",
 	}
 	process, err := child.Start(child.Config{Path: binary, Args: []string{"serve"}, Env: append(env, extraEnv()...), Log: log})

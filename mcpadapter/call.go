@@ -60,10 +60,11 @@ func (h *Handler) call(ctx context.Context, t *tool, raw json.RawMessage) *mcp.C
 
 func (h *Handler) perform(ctx context.Context, c caller, t *tool, raw json.RawMessage) reply {
 	w := answer.Writer{Texts: c.texts, RequestID: c.requestID}
-	if h.deps.Limit != nil {
-		if err := h.deps.Limit(ctx, c.who, t.spec.Name); err != nil {
-			return failed(w, err)
-		}
+	if c.limited == nil && !c.counted { // one of several in a message
+		c.limited = h.limit(c.who, t.spec.Name)
+	}
+	if c.limited != nil {
+		return failed(w, c.limited)
 	}
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage(`{}`)

@@ -1,7 +1,6 @@
 package mcpadapter_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -78,8 +77,8 @@ func TestAnswersMatchTheirSchema(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(r *rig) {
-		r.deps.Limit = func(_ context.Context, _ actor.Actor, tool string) error {
-			if tool == "campaigns_find" {
+		r.deps.Limit = func(_ actor.Actor, p actor.Power) error {
+			if p == actor.Find {
 				return fault.New(fault.RateLimited, fault.Args{"seconds": 3}).After(3e9)
 			}
 			return nil
@@ -91,6 +90,23 @@ func TestRateLimit(t *testing.T) {
 	}
 	if got := r.call(r.issuer.token(), "changes_find", `{}`); got.IsError {
 		t.Errorf("another tool was limited too: %s", got.Raw)
+	}
+}
+
+// A message that calls no tool has no tool's answer to be refused in: HTTP says it.
+func TestRateLimitOfOtherMessages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) {
+		r.deps.Limit = func(actor.Actor, actor.Power) error {
+			return fault.New(fault.RateLimited, fault.Args{"seconds": 3}).After(3e9)
+		}
+	})
+	x := r.post(r.issuer.token(), `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil)
+	if x.status != 429 || x.header.Get("Retry-After") != "3" || !strings.Contains(x.text, `"rate_limited"`) {
+		t.Errorf("got %d %v %s, want 429 and when to come again", x.status, x.header, x.text)
+	}
+	if got := r.call(r.issuer.token(), "change_status", `{}`); !got.IsError || got.Code != "rate_limited" {
+		t.Errorf("got %s, want the tool to say so before its arguments are read", got.Raw)
 	}
 }
 

@@ -30,6 +30,9 @@ type caller struct {
 	requestID string
 	// args are the arguments of the one call that the message makes; nil if it makes none or several.
 	args json.RawMessage
+	// counted says that the message's one call has been counted, and limited that it was refused for being one too many.
+	counted bool
+	limited error
 }
 
 type callerKey struct{}
@@ -102,9 +105,36 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, cross *http.Cros
 		return nil, e, malformed(err)
 	}
 	c.args = e.args
+	if err := h.count(c, e); err != nil {
+		return nil, e, err
+	}
 	next := c.attach(r)
 	next.Body, next.ContentLength = io.NopCloser(bytes.NewReader(e.forward)), int64(len(e.forward))
+	if c.limited != nil { // the tool says so; nothing is read for its sake
+		return next, e, nil
+	}
 	return next, e, h.stepUp(next.Context(), *c, e)
+}
+
+// count counts a message before anything is looked up for it. A tool's call that is one too many is answered as the tool's refusal.
+func (h *Handler) count(c *caller, e envelope) error {
+	limited := h.limit(c.who, e.tool)
+	if e.tool == "" {
+		return limited
+	}
+	c.counted, c.limited = true, limited
+	return nil
+}
+
+func (h *Handler) limit(who actor.Actor, tool string) error {
+	if h.deps.Limit == nil {
+		return nil
+	}
+	power, known := h.powers[tool]
+	if !known {
+		power = actor.Call
+	}
+	return h.deps.Limit(who, power)
 }
 
 // read takes the whole body, bounded. One that says it is too long is not even begun.
@@ -203,6 +233,8 @@ func statusOf(f *fault.Fault) int {
 		return http.StatusRequestEntityTooLarge
 	case fault.InvalidInput:
 		return http.StatusBadRequest
+	case fault.RateLimited:
+		return http.StatusTooManyRequests
 	}
 	if f.Retryable {
 		return http.StatusServiceUnavailable

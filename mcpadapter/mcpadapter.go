@@ -82,8 +82,9 @@ type Deps struct {
 	ApplyWait time.Duration
 	// Clocks are the service's clocks, for the tools' texts; zero fields mean the defaults.
 	Clocks connector.Clocks
-	// Limit, if set, is asked before every call of a tool. Its faults (rate_limited) are the answer.
-	Limit func(ctx context.Context, who actor.Actor, tool string) error
+	// Limit, if set, is asked before every call of a tool, and before every other message. Its faults (rate_limited) are the answer: a
+	// tool's refusal, or HTTP's 429 where no tool is called.
+	Limit func(who actor.Actor, p actor.Power) error
 	// RequestID, if set, names a request; otherwise a random ID does.
 	RequestID func(r *http.Request) string
 }
@@ -102,6 +103,7 @@ type Handler struct {
 	// servers holds one server per language: the SDK asks for it twice in each request.
 	servers map[string]*mcp.Server
 	tools   map[string]map[string]*tool // by language and name
+	powers  map[string]actor.Power      // by tool
 	closing context.Context
 	close   context.CancelFunc
 }
@@ -113,6 +115,10 @@ func New(d Deps) (*Handler, error) {
 		return nil, fmt.Errorf("the agents' door: %w", err)
 	}
 	h := &Handler{deps: d, origins: map[string]bool{}, servers: map[string]*mcp.Server{}, tools: map[string]map[string]*tool{}}
+	h.powers = map[string]actor.Power{}
+	for _, held := range Powers(d.Actions) {
+		h.powers[held.Tool] = held.Power
+	}
 	h.closing, h.close = context.WithCancel(context.Background())
 	h.challenge = auth.Challenge{ResourceMetadataURL: d.ResourceMetadataURL, ReadScopes: readScopes(d.Actions)}
 	for _, origin := range d.AllowedOrigins {

@@ -32,7 +32,7 @@ type Prepared struct {
 // Prepare reads the target, computes the impact, asks the policy, and stores all of it under one digest. Nothing is sent.
 //
 // A denied change is stored too and returned without an error: the transports say policy_denied. Faults: invalid_input and
-// its kin, not_found, insufficient_scope, forbidden, target_unavailable, idempotency_conflict. When an error is returned,
+// its kin, not_found, insufficient_scope, forbidden, target_unavailable, idempotency_conflict, rate_limited, too_many_open. When an error is returned,
 // nothing was stored.
 func (s *Service) Prepare(ctx context.Context, who actor.Actor, r Request) (Prepared, error) {
 	action, ok := s.Actions.Action(r.Action)
@@ -68,6 +68,11 @@ func (s *Service) Prepare(ctx context.Context, who actor.Actor, r Request) (Prep
 func (s *Service) prepareNew(
 	ctx context.Context, who actor.Actor, r Request, action connector.Registered, input connector.Input, q ReplayQuery,
 ) (Prepared, error) {
+	if s.Limit != nil {
+		if err := s.Limit(who, action.Name); err != nil {
+			return Prepared{}, err
+		}
+	}
 	content, err := s.plan(ctx, who, action, input)
 	if err != nil {
 		return Prepared{}, err
@@ -80,16 +85,24 @@ func (s *Service) prepareNew(
 		return Prepared{}, err
 	}
 	p, created, err := s.Store.Create(ctx, n)
-	if errors.Is(err, ErrKeyRetired) {
-		return Prepared{}, fault.New(fault.IdempotencyConflict, nil).WithKey("fault.idempotency_conflict.retired")
-	}
 	if err != nil {
-		return Prepared{}, fmt.Errorf("storing the preview: %w", err)
+		return Prepared{}, notStored(err)
 	}
 	if !created {
 		return replayed(p, q)
 	}
 	return Prepared{Preview: p}, nil
+}
+
+func notStored(err error) error {
+	var crowd *TooManyOpen
+	switch {
+	case errors.Is(err, ErrKeyRetired):
+		return fault.New(fault.IdempotencyConflict, nil).WithKey("fault.idempotency_conflict.retired")
+	case errors.As(err, &crowd):
+		return crowd.fault()
+	}
+	return fmt.Errorf("storing the preview: %w", err)
 }
 
 // replayed answers a repeated call. The same key with another input is refused before anything else is said.
@@ -180,7 +193,7 @@ func (s *Service) compose(ctx context.Context, who actor.Actor, action connector
 		Document: document, Digest: canon.Sum(document), Content: content, State: stateFor(ruling), Ruling: ruling, Round: 1,
 	}
 	clocks := action.Clocks.Or(s.Clocks)
-	return New{Preview: p, Caller: q.Caller, Key: q.Key, InputHash: q.InputHash, LiveFor: clocks.PreviewTTL}, nil
+	return New{Preview: p, Caller: q.Caller, Key: q.Key, InputHash: q.InputHash, LiveFor: clocks.PreviewTTL, MaxOpen: s.MaxOpen}, nil
 }
 
 func stateFor(r Ruling) State {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ type Store interface {
 	FindReplay(ctx context.Context, q ReplayQuery) (*Preview, error)
 	// Create stores a new preview with its first audit event. created is false when another call stored the same key first, or,
 	// without a key, while the caller's newest preview of the same input is open and shows the target as it still is: that preview
-	// is returned instead. An approved preview for which a cap has no room is stored as denied, and returned so. ErrKeyRetired is its
-	// one expected error.
+	// is returned instead. An approved preview for which a cap has no room is stored as denied, and returned so. Expected errors are
+	// ErrKeyRetired, and a *TooManyOpen where the requester has as many open previews as New.MaxOpen.
 	Create(ctx context.Context, n New) (p Preview, created bool, err error)
 	// Preview reads one preview and the database's time. It returns the fault not_found for an unknown ID.
 	Preview(ctx context.Context, tenant string, id ID) (Preview, time.Time, error)
@@ -31,6 +32,26 @@ type Store interface {
 	Now(ctx context.Context) (time.Time, error)
 	// Cancel ends an open preview. moved is false when it had left the open states before; the preview is returned as it is.
 	Cancel(ctx context.Context, m Move) (p Preview, moved bool, err error)
+}
+
+// TooManyOpen is one open preview more than a requester may have; stores return it as an error.
+type TooManyOpen struct {
+	Limit int
+	// Open is how many there are, by state; EndsIn is when the first of them expires.
+	Open   map[State]int
+	EndsIn time.Duration
+}
+
+// Error is for logs.
+func (e *TooManyOpen) Error() string {
+	return fmt.Sprintf("the requester has %v open, of at most %d", e.Open, e.Limit)
+}
+
+// fault tells the requester to make room, or to wait. Nothing was sent, so that the same call may be repeated.
+func (e *TooManyOpen) fault() error {
+	seconds := int(math.Ceil(e.EndsIn.Seconds()))
+	return fault.New(fault.TooManyOpen, fault.Args{"limit": e.Limit, "seconds": seconds}).After(e.EndsIn).
+		WithData(map[string]any{"limit": e.Limit, "open": e.Open})
 }
 
 // ErrKeyRetired: the idempotency key belongs to a change whose record was retired. It is never accepted again, so that a very late
@@ -50,6 +71,8 @@ type New struct {
 	Key       string
 	InputHash canon.Digest
 	LiveFor   time.Duration
+	// MaxOpen is how many previews the requester may have open, this one among them; zero is without limit.
+	MaxOpen int
 }
 
 // Move is a transition asked for by somebody.
@@ -75,6 +98,10 @@ type Deps struct {
 	Actions *connector.Registry
 	Policy  Ruler
 	Clocks  connector.Clocks
+	// Limit, if set, is asked before a new change of an action is planned; its fault is the answer.
+	Limit func(who actor.Actor, action string) error
+	// MaxOpen is how many previews one requester may have open; zero is without limit.
+	MaxOpen int
 	// MaxInput bounds an input in bytes; zero means 64 KiB.
 	MaxInput int
 	Log      *slog.Logger

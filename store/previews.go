@@ -84,8 +84,21 @@ func (s *Store) one(ctx context.Context, sql string, args pgx.NamedArgs) (previe
 	return r.preview()
 }
 
-// sqlSameInput serialises the prepares of one caller and input, so that two at once do not both find nothing.
-const sqlSameInput = `select pg_advisory_xact_lock(hashtextextended(@caller || encode(@input_hash, 'hex'), 1))`
+// sqlSameInput serialises the prepares of one caller and input, so that two at once do not both find nothing. The second lock is for the
+// ceiling on the caller's open previews; see sqlRoom.
+const sqlSameInput = `
+select pg_advisory_xact_lock(hashtextextended(@caller || encode(@input_hash, 'hex'), 1)),
+  case when @max_open = 0 then null when @alone then pg_advisory_xact_lock(hashtextextended(@tenant || chr(31) || @caller, 2))
+    else pg_advisory_xact_lock_shared(hashtextextended(@tenant || chr(31) || @caller, 2)) end`
+
+// sqlRoom tells whether the requester may open one more. Those who share the lock do not see each other, but there are never more of them
+// than the server has connections: as long as so many would still fit, nobody needs to wait for anybody. Whoever finds less room asks
+// again alone: then all who shared have ended, and the count is what it is.
+const sqlRoom = `
+  select @max_open = 0 or (
+    select count(*) from (select from previews where tenant_id = @tenant and requester_id = @caller
+      and state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp() limit @max_open) o
+  ) <= @max_open - case when @alone then 1 else current_setting('max_connections')::int end as left_over`
 
 // sqlCreate: without a key, an open preview of the same input answers for this one while the target has not moved, which its version
 // tells.
@@ -98,6 +111,7 @@ with same as materialized (
   select id from (select * from same order by id desc limit 1) newest
   where target_key = @target_key and reverts is not distinct from @reverts
     and convert_from(document, 'UTF8')::jsonb #>> '{plan,version}' = @target_version
+), room as materialized (` + sqlRoom + `
 ), n as materialized (select clock_timestamp() as now), i as (
   insert into previews (id, tenant_id, action, action_version, requester_id, requester_person, requester, document, digest,
     target_key, target_id, input_hash, idempotency_key, reverts, created_at, state, ruling, deadline, approved_at, ended_at, ended_by,
@@ -106,23 +120,35 @@ with same as materialized (
     @key, @reverts, now, @state, @ruling, now + @live_for::interval, case when @state = 'approved' then now end,
     case when @state = 'denied' then now end, case when @state = 'denied' then 'policy' else '' end, 1,
     event_hash(decode(repeat('00', 32), 'hex'), @id, 1, 'prepared', @caller, @tenant, now, @body)
-  from n where not exists (select from open)
+  from n, room where room.left_over and not exists (select from open)
   on conflict (tenant_id, requester_id, action, idempotency_key) where idempotency_key is not null do nothing
   returning id, tenant_id, audit_head, created_at, deadline
 ), au as (
   insert into audit_events (preview_id, seq, tenant_id, kind, actor, at, body, hash)
   select id, 1, tenant_id, 'prepared', @caller, created_at, @body, audit_head from i
 )
-select (select id from open), (select created_at from i), (select deadline from i)`
+select (select id from open), (select created_at from i), (select deadline from i), (select left_over from room)`
 
-// Create stores a preview in one round trip; in two where a cap refuses what the policy has allowed. See preview.Store.
+const sqlOpen = `
+select state, count(*), extract(epoch from min(deadline) - clock_timestamp())::float8 from previews
+where tenant_id = @tenant and requester_id = @caller and state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp()
+group by state`
+
+// Create stores a preview in one round trip; in two where a cap refuses what the policy has allowed, or where the requester's ceiling is
+// near. See preview.Store.
 func (s *Store) Create(ctx context.Context, n preview.New) (preview.Preview, bool, error) {
+	return s.create(ctx, n, false)
+}
+
+func (s *Store) create(ctx context.Context, n preview.New, alone bool) (preview.Preview, bool, error) {
 	args, err := createArgs(n)
 	if err != nil {
 		return preview.Preview{}, false, err
 	}
+	args["alone"] = alone
 	var open *uuid.UUID
 	var createdAt, deadline *time.Time
+	var room bool
 	err = again(ctx, func() error {
 		return s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
 			b.Queue(sqlSameInput, args)
@@ -131,12 +157,12 @@ func (s *Store) Create(ctx context.Context, n preview.New) (preview.Preview, boo
 			if _, err := r.Exec(); err != nil {
 				return err
 			}
-			return r.QueryRow().Scan(&open, &createdAt, &deadline)
+			return r.QueryRow().Scan(&open, &createdAt, &deadline, &room)
 		})
 	})
 	if e := exceededBy(err); e != nil && n.Preview.State == preview.Approved {
 		n.Preview.Ruling, n.Preview.State = e.Ruling(n.Preview.Ruling), preview.Denied
-		return s.Create(ctx, n)
+		return s.create(ctx, n, alone)
 	}
 	switch {
 	case nameRetired(err):
@@ -145,8 +171,37 @@ func (s *Store) Create(ctx context.Context, n preview.New) (preview.Preview, boo
 		return preview.Preview{}, false, fmt.Errorf("storing a preview: %w", err)
 	case createdAt != nil:
 		return born(n.Preview, *createdAt, *deadline), true, nil
+	case open == nil && !room && !alone:
+		return s.create(ctx, n, true)
+	case open == nil && !room:
+		return s.crowded(ctx, n)
 	}
 	return s.stored(ctx, n, open)
+}
+
+// crowded tells what the requester has open, unless the key's preview has come to be meanwhile: that one is the answer.
+func (s *Store) crowded(ctx context.Context, n preview.New) (preview.Preview, bool, error) {
+	p, _, err := s.stored(ctx, n, nil)
+	if !errors.Is(err, fault.NotFound) {
+		return p, false, err
+	}
+	crowd := &preview.TooManyOpen{Limit: n.MaxOpen, Open: map[preview.State]int{}, EndsIn: time.Second}
+	var first float64
+	_, err = collect(ctx, s.pool, sqlOpen, pgx.NamedArgs{"tenant": n.Preview.Tenant, "caller": n.Caller}, func(r pgx.CollectableRow) (int, error) {
+		var state preview.State
+		var count int
+		var ends float64
+		err := r.Scan(&state, &count, &ends)
+		if crowd.Open[state] = count; first == 0 || ends < first {
+			first = ends
+		}
+		return count, err
+	})
+	if err != nil {
+		return p, false, fmt.Errorf("counting open previews: %w", err)
+	}
+	crowd.EndsIn = max(crowd.EndsIn, time.Duration(first*float64(time.Second)))
+	return p, false, crowd
 }
 
 // born is a preview as sqlCreate has stored it.
@@ -186,6 +241,7 @@ func createArgs(n preview.New) (pgx.NamedArgs, error) {
 		"person": p.Requester.Person(), "requester": requester, "document": p.Document, "digest": p.Digest[:],
 		"target_key": p.Plan.Target.Key(), "target_id": p.Plan.Target.ID,
 		"target_version": p.Plan.Version, "input_hash": n.InputHash[:], "key": optional(n.Key),
+		"max_open": n.MaxOpen, "alone": false,
 		"reverts": reverts, "state": string(p.State), "ruling": ruling, "live_for": n.LiveFor,
 		"body": body(map[string]any{
 			"digest": p.Digest.String(), "verdict": string(p.Ruling.Verdict), "rule": p.Ruling.Rule,

@@ -245,6 +245,8 @@ type rig struct {
 	// zone is the database's time zone, if it is not the server's own; conns the size of the store's pool.
 	zone  string
 	conns int32
+	// maxOpen is the ceiling on open previews; zero is none.
+	maxOpen int
 	// stop is called at the points of pauses_test.go by services made after it is set.
 	stop      func(point string)
 	previews  *preview.Service
@@ -341,7 +343,9 @@ func services(t testing.TB, r *rig, s *store.Store) (*preview.Service, *approval
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	previews, err := preview.NewService(preview.Deps{Store: s, Actions: registry, Policy: r.rules, Clocks: r.clocks, Log: log})
+	previews, err := preview.NewService(preview.Deps{
+		Store: s, Actions: registry, Policy: r.rules, Clocks: r.clocks, Log: log, MaxOpen: r.maxOpen,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ var statuses = map[fault.Code]int{
 	fault.Frozen:              http.StatusLocked,
 	fault.ExposureExceeded:    http.StatusConflict,
 	fault.RateLimited:         http.StatusTooManyRequests,
+	fault.TooManyOpen:         http.StatusConflict,
 	fault.TooLarge:            http.StatusRequestEntityTooLarge,
 	fault.Internal:            http.StatusInternalServerError,
 }

@@ -39,7 +39,8 @@ type devDoor struct {
 // doors is everything that the main listener serves.
 type doors struct {
 	http.Handler
-	mcp *mcpadapter.Handler
+	mcp    *mcpadapter.Handler
+	people *web.Console
 }
 
 func (s *service) openDoors() (*doors, error) {
@@ -74,7 +75,7 @@ func (s *service) openDoors() (*doors, error) {
 			mux.Handle(path, s.dev.handler)
 		}
 	}
-	return &doors{Handler: named(s.metrics.Requests(mux, routeOf, time.Now)), mcp: agents}, nil
+	return &doors{Handler: named(s.metrics.Requests(mux, routeOf, time.Now)), mcp: agents, people: people}, nil
 }
 
 func (s *service) agentsDoor() (*mcpadapter.Handler, error) {
@@ -86,7 +87,7 @@ func (s *service) agentsDoor() (*mcpadapter.Handler, error) {
 		Actions: s.actions, Changes: s.previews, Commits: s.commits, Approvals: s.approvals, Verifier: s.verifier, Catalog: s.texts,
 		Log: s.log, ResourceMetadataURL: at, Version: version, ApplyWait: s.settings.Clock.ApplyWait,
 		Clocks: clocksOf(s.settings.Clock), RequestID: requestID,
-		AllowedOrigins: s.settings.MCPOrigins, Listing: mcpadapter.Listing(s.settings.MCPListing),
+		Limit: s.limiter.Call, AllowedOrigins: s.settings.MCPOrigins, Listing: mcpadapter.Listing(s.settings.MCPListing),
 	})
 }
 
@@ -99,11 +100,11 @@ func (s *service) programsDoor() (http.Handler, error) {
 		Previews: s.previews, Approvals: s.approvals, Changes: s.commits, Freezes: s.commits, Verifier: s.verifier, Catalog: s.texts, Actions: s.actions,
 		Challenge: auth.Challenge{ResourceMetadataURL: at, ReadScopes: s.scopes(true)},
 		Ready:     s.ready, ApplyWait: s.settings.Clock.ApplyWait, Log: s.log, Now: time.Now, NewRequestID: newRequestID,
-		Version: version, Clocks: clocksOf(s.settings.Clock),
+		Version: version, Clocks: clocksOf(s.settings.Clock), Limit: s.limiter.Call,
 	})
 }
 
-func (s *service) peoplesDoor() (http.Handler, error) {
+func (s *service) peoplesDoor() (*web.Console, error) {
 	public, err := url.Parse(origin(s.settings))
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (s *service) peoplesDoor() (http.Handler, error) {
 	}
 	deps := web.Deps{
 		Approvals: s.approvals, Commits: s.commits, Freezes: s.commits, Sessions: sessions, Catalog: s.texts, Log: s.log, Version: version,
-		PublicURL: origin(s.settings), RequestID: requestID,
+		PublicURL: origin(s.settings), RequestID: requestID, Feed: s.store, ApplyWait: s.settings.Clock.ApplyWait,
 		Key: func(tenant string, id preview.ID, item int) string {
 			return commit.IdempotencyKey([]byte(s.settings.Secret), tenant, id, item)
 		},
@@ -205,7 +206,7 @@ var routes = []string{
 	"/v1/previews/{id}/undo",
 	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/v1/freezes", "/healthz", "/readyz", "/openapi.yaml",
 	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/changes/{id}", "/changes/{id}/review",
-	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/probe", "/changes/{id}/resolution", "/freeze", "/freeze/lift", "/assets/{name}",
+	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/apply", "/live", "/changes/{id}/probe", "/changes/{id}/resolution", "/freeze", "/freeze/lift", "/assets/{name}",
 }
 
 var routeTable = func() *http.ServeMux {

@@ -69,6 +69,10 @@ func verifierOf(s config.Settings, log *slog.Logger) auth.Config {
 	return cfg
 }
 
+func limitsOf(l config.Limit) auth.Limits {
+	return auth.Limits{Actor: l.Actor, Tenant: l.Tenant, Action: l.Action, Now: time.Now}
+}
+
 func audiences(s config.Settings) []string {
 	if len(s.Audiences) > 0 {
 		return s.Audiences

@@ -44,6 +44,7 @@ type service struct {
 	approvals *approvals.Service
 	commits   *commit.Service
 	metrics   *metrics.Metrics
+	limiter   *auth.Limiter
 	sealer    audit.Sealer
 	closers   []func()
 }
@@ -193,9 +194,11 @@ func (s *service) openStore(ctx context.Context) error {
 func (s *service) makeServices(rules *policy.Policy) error {
 	clocks := clocksOf(s.settings.Clock)
 	s.metrics = metrics.New(metrics.Config{Version: version, Backlog: backlogOf(s.store), Pool: poolOf(s.store), Now: time.Now})
+	s.limiter = auth.NewLimiter(limitsOf(s.settings.Limit))
 	var err error
 	s.previews, err = preview.NewService(preview.Deps{
 		Store: stoppingPreviews(countedPreviews{s.store, s.metrics}), Actions: s.actions, Policy: rules, Clocks: clocks, Log: s.log,
+		Limit: s.limiter.Prepare, MaxOpen: s.settings.Limit.Open,
 	})
 	if err != nil {
 		return err

@@ -92,7 +92,24 @@ func (s Settings) common() Problems {
 	if host, _, _ := net.SplitHostPort(s.MetricsListen); s.Profile && !IsLoopback(host) {
 		p.add("CUTONCE_METRICS_PROFILE: only with CUTONCE_METRICS_LISTEN on loopback, such as 127.0.0.1:8781")
 	}
-	return append(p, s.Clock.check()...)
+	return append(append(p, s.Clock.check()...), s.Limit.check()...)
+}
+
+// leastLimit is the least rate into which every call fits.
+const leastLimit = 10
+
+func (l Limit) check() Problems {
+	var p Problems
+	for name, n := range map[string]int{"ACTOR": l.Actor, "TENANT": l.Tenant, "ACTION": l.Action} {
+		if n != 0 && n < leastLimit {
+			p.add("CUTONCE_LIMIT_%s: %d or more a minute, or 0 for no limit", name, leastLimit)
+		}
+	}
+	if l.Open < 0 {
+		p.add("CUTONCE_LIMIT_OPEN: 1 or more, or 0 for no limit")
+	}
+	slices.Sort(p)
+	return p
 }
 
 // MinRetention is the schema's own floor under CUTONCE_RETENTION.

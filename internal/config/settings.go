@@ -69,6 +69,16 @@ type Settings struct {
 	Ads     Target `prefix:"ADS_" doc:"the ad platform, whose budgets are changed"`
 	Deploys Target `prefix:"DEPLOYS_" doc:"the deployment platform, whose deployments are rolled back"`
 	Clock   Clock  `prefix:"CLOCK_" doc:"clocks"`
+	Limit   Limit  `prefix:"LIMIT_" doc:"limits"`
+}
+
+// Limit is how much callers may ask for. A read costs 1 unit; asking for approval, applying and canceling 2; preparing and finding, which
+// ask the platform, 5. Each process counts for itself.
+type Limit struct {
+	Actor  int `env:"ACTOR" default:"3000" doc:"How many units one caller may use in a minute, at once or spread: a read costs 1; asking for approval, applying and canceling 2; preparing and finding 5. 0 is without limit, else 10 or more. Each process counts for itself, over MCP and the JSON API."`
+	Tenant int `env:"TENANT" default:"30000" doc:"The same for all agents and services of one tenant together. People count for themselves alone, and a freeze is never refused."`
+	Action int `env:"ACTION" default:"1200" doc:"How many changes of one action may be prepared in a minute for one tenant. 0 is without limit, else 10 or more."`
+	Open   int `env:"OPEN" default:"200" doc:"How many changes one requester may keep open (needs_approval, pending or approved). The database counts, over all processes; 0 is without limit."`
 }
 
 // Issuer is one identity provider.

@@ -45,6 +45,7 @@ const (
 	Frozen              Code = "frozen"
 	ExposureExceeded    Code = "exposure_exceeded"
 	RateLimited         Code = "rate_limited"
+	TooManyOpen         Code = "too_many_open"
 	TooLarge            Code = "too_large"
 	Internal            Code = "internal"
 )
@@ -110,6 +111,7 @@ var rules = map[Code]Rule{
 	Frozen:              {Business, NextContactOperator, false},
 	ExposureExceeded:    {Business, NextContactOperator, false},
 	RateLimited:         {System, NextRetryLater, true},
+	TooManyOpen:         {Business, NextRetryLater, true},
 	TooLarge:            {Validation, NextFixInput, false},
 	Internal:            {System, NextContactOperator, false},
 }

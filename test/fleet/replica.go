@@ -95,6 +95,7 @@ func (f *Fleet) environment(p *Process, metrics string) []string {
 		"CUTONCE_ISSUER_URL=" + f.Issuer.URL(), "CUTONCE_ISSUER_JWKS_URL=" + f.Issuer.JWKSURL(),
 		"CUTONCE_ISSUER_AGENT_CLIENTS=" + devissuer.AgentClient, "CUTONCE_ISSUER_HUMAN_CLIENTS=" + devissuer.ConsoleClient,
 		"CUTONCE_ADS_URL=" + p.Target, "CUTONCE_ADS_TOKEN=" + f.Ads.Token, "CUTONCE_ADS_SYSTEM=ads.example/fleet",
+		"CUTONCE_LIMIT_ACTOR=0", "CUTONCE_LIMIT_TENANT=0", "CUTONCE_LIMIT_ACTION=0", "CUTONCE_LIMIT_OPEN=0", // tests call like no agent
 		"CUTONCE_LOG_LEVEL=WARN", "CRASH_STOPS=" + strings.Join(p.Stops, ","), "CRASH_STOPS_DIR=" + p.stops,
 	}
 	for name, value := range f.Clocks {

@@ -60,6 +60,8 @@ var authorityAttacks = []attack{
 	{"A10", "policy, approvals, approved_by, tenant and the like in bodies, queries and headers", "closed schemas; who calls is in the token alone", influence},
 	{"A11", "operators' work by agents, requesters, approvers and auditors: resolve, freeze", "a human with the role", operatorsWork},
 	{"A12", "a token without the scope, or with one that resembles it", "compared exactly, at every call", withoutScope},
+	{"A13", "an agent that calls without end, at both doors", "callers, tenants and actions are counted; others are served, people decide and freeze meanwhile", endlessly},
+	{"A14", "fifty prepares at once, to bury the queue and the platform", "the transaction that stores a change counts what its requester has open", buryTheQueue},
 }
 
 // inputAttacks are in what is sent.
