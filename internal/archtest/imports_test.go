@@ -27,13 +27,18 @@ const module = "github.com/cutonce/cutonce"
 var rooms = map[string]room{
 	"cmd/cutonce": {Any: true},
 	"api":         {Ours: []string{"answer", "approvals", "commit", "connector", "preview", "internal/auth", "internal/catalog", "internal/intake"}, Libs: []string{"github.com/labstack/echo/v4", "gopkg.in/yaml.v3"}},
-	"web":         {Ours: []string{"answer", "approvals", "commit", "connector", "preview", "internal/catalog", "internal/visible", "internal/session", "internal/signin"}},
+	// web shows whether a change's record holds by its chain and its seal; it reads no meaning into events there.
+	"web":         {Ours: []string{"answer", "approvals", "audit", "commit", "connector", "preview", "internal/catalog", "internal/visible", "internal/session", "internal/signin"}},
 	"mcpadapter":  {Ours: []string{"answer", "commit", "connector", "preview", "internal/auth", "internal/catalog", "internal/intake"}, Libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	// verify holds the guarantees up against a configuration: it wires the core on a scratch schema, as cmd/cutonce does on the real one.
 	"verify": {Ours: []string{"approvals", "audit", "commit", "connector", "policy", "preview", "store"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"}},
 	// doctor looks at a deployment as it is configured, and at nothing through the services.
 	"doctor":                     {Ours: []string{"audit", "connector", "policy", "store", "internal/auth", "internal/config"}},
 	"answer":                     {Ours: []string{"commit", "connector", "preview", "policy", "internal/catalog", "internal/visible"}},
+	// notify says what is told, post carries it, outbox keeps it until then: River and its driver are outbox's library.
+	"notify":                     {Ours: []string{"answer", "approvals", "commit", "policy", "preview", "internal/catalog", "internal/visible"}, Libs: []string{"github.com/goccy/go-yaml"}},
+	"notify/post":                {Ours: []string{"notify"}, Libs: []string{"github.com/wneessen/go-mail"}},
+	"notify/outbox":              {Ours: []string{"notify", "preview"}, Libs: []string{"github.com/riverqueue/river", "github.com/jackc/pgx/v5"}},
 	"store":                      {Ours: []string{"approvals", "audit", "commit", "connector", "preview", "migrations", "internal/session"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/google/uuid", "github.com/riverqueue/river"}},
 	"commit":                     {Ours: []string{"connector", "preview"}, Libs: []string{"github.com/google/uuid"}},
 	"approvals":                  {Ours: []string{"connector", "policy", "preview"}},
