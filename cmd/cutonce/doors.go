@@ -39,8 +39,7 @@ type devDoor struct {
 // doors is everything that the main listener serves.
 type doors struct {
 	http.Handler
-	mcp    *mcpadapter.Handler
-	people *web.Console
+	mcp *mcpadapter.Handler
 }
 
 func (s *service) openDoors() (*doors, error) {
@@ -75,7 +74,7 @@ func (s *service) openDoors() (*doors, error) {
 			mux.Handle(path, s.dev.handler)
 		}
 	}
-	return &doors{Handler: named(s.metrics.Requests(mux, routeOf, time.Now)), mcp: agents, people: people}, nil
+	return &doors{Handler: named(s.metrics.Requests(mux, routeOf, time.Now)), mcp: agents}, nil
 }
 
 func (s *service) agentsDoor() (*mcpadapter.Handler, error) {
@@ -104,7 +103,7 @@ func (s *service) programsDoor() (http.Handler, error) {
 	})
 }
 
-func (s *service) peoplesDoor() (*web.Console, error) {
+func (s *service) peoplesDoor() (http.Handler, error) {
 	public, err := url.Parse(origin(s.settings))
 	if err != nil {
 		return nil, err
@@ -122,7 +121,7 @@ func (s *service) peoplesDoor() (*web.Console, error) {
 	}
 	deps := web.Deps{
 		Approvals: s.approvals, Commits: s.commits, Freezes: s.commits, Sessions: sessions, Catalog: s.texts, Log: s.log, Version: version,
-		PublicURL: origin(s.settings), RequestID: requestID, Feed: s.store, ApplyWait: s.settings.Clock.ApplyWait,
+		PublicURL: origin(s.settings), RequestID: requestID,
 		Key: func(tenant string, id preview.ID, item int) string {
 			return commit.IdempotencyKey([]byte(s.settings.Secret), tenant, id, item)
 		},
@@ -206,7 +205,7 @@ var routes = []string{
 	"/v1/previews/{id}/undo",
 	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/v1/freezes", "/healthz", "/readyz", "/openapi.yaml",
 	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/changes/{id}", "/changes/{id}/review",
-	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/apply", "/live", "/changes/{id}/probe", "/changes/{id}/resolution", "/freeze", "/freeze/lift", "/assets/{name}",
+	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/probe", "/changes/{id}/resolution", "/freeze", "/freeze/lift", "/assets/{name}",
 }
 
 var routeTable = func() *http.ServeMux {
