@@ -16,7 +16,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.revised=$(REVISION)
 TEST_TIMEOUT ?= 12m
 
 # The long suites. Each is a target test/NAME once it exists; `make test` names them at its end.
-LONG_SUITES := crash soak failover clients containers postgres security mutants
+LONG_SUITES := browser crash soak failover clients containers postgres security mutants
 
 # What the program is made from.
 SOURCES := $(shell find . -type f \( -name '*.go' -o -name '*.sql' -o -name '*.json' -o -name '*.yaml' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.svg' \) \
@@ -55,6 +55,19 @@ long-suites:
 		if grep -qE "^test/$$suite:" $(firstword $(MAKEFILE_LIST)); then echo "  make test/$$suite"; missing=$${missing:-}; \
 		else missing="$${missing:-} $$suite"; fi; done; \
 		if [ -n "$${missing:-}" ]; then echo "  not written yet:$$missing"; fi
+
+# Points of the console's checklist, separated by commas; empty means all.
+POINTS ?=
+
+.PHONY: test/browser
+test/browser: build ## Look at the console with a real browser, at every point of its checklist (POINTS=17,18 for some)
+	@go build -o bin/test-browser ./test/browser
+	@bin/test-browser -binary bin/cutonce -points '$(POINTS)'
+
+.PHONY: screenshots
+screenshots: build ## Take pictures of every screen in both languages, light and dark, wide and on a phone, into bin/screenshots
+	@go build -o bin/test-browser ./test/browser
+	@bin/test-browser -binary bin/cutonce -screenshots bin/screenshots
 
 .PHONY: test/clients
 test/clients: build ## Drive the service with MCP clients that others have written (they and, if need be, Node come from npm)

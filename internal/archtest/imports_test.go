@@ -28,13 +28,13 @@ var rooms = map[string]room{
 	"cmd/cutonce": {Any: true},
 	"api":         {Ours: []string{"answer", "approvals", "commit", "connector", "preview", "internal/auth", "internal/catalog", "internal/intake"}, Libs: []string{"github.com/labstack/echo/v4", "gopkg.in/yaml.v3"}},
 	// web shows whether a change's record holds by its chain and its seal; it reads no meaning into events there.
-	"web":         {Ours: []string{"answer", "approvals", "audit", "commit", "connector", "preview", "internal/catalog", "internal/visible", "internal/session", "internal/signin"}},
-	"mcpadapter":  {Ours: []string{"answer", "commit", "connector", "preview", "internal/auth", "internal/catalog", "internal/intake"}, Libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
+	"web":        {Ours: []string{"answer", "approvals", "audit", "commit", "connector", "preview", "internal/catalog", "internal/visible", "internal/session", "internal/signin"}},
+	"mcpadapter": {Ours: []string{"answer", "commit", "connector", "preview", "internal/auth", "internal/catalog", "internal/intake"}, Libs: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	// verify holds the guarantees up against a configuration: it wires the core on a scratch schema, as cmd/cutonce does on the real one.
 	"verify": {Ours: []string{"approvals", "audit", "commit", "connector", "policy", "preview", "store"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"}},
 	// doctor looks at a deployment as it is configured, and at nothing through the services.
-	"doctor":                     {Ours: []string{"audit", "connector", "policy", "store", "internal/auth", "internal/config"}},
-	"answer":                     {Ours: []string{"commit", "connector", "preview", "policy", "internal/catalog", "internal/visible"}},
+	"doctor": {Ours: []string{"audit", "connector", "policy", "store", "internal/auth", "internal/config"}},
+	"answer": {Ours: []string{"commit", "connector", "preview", "policy", "internal/catalog", "internal/visible"}},
 	// notify says what is told, post carries it, outbox keeps it until then: River and its driver are outbox's library.
 	"notify":                     {Ours: []string{"answer", "approvals", "commit", "policy", "preview", "internal/catalog", "internal/visible"}, Libs: []string{"github.com/goccy/go-yaml"}},
 	"notify/post":                {Ours: []string{"notify"}, Libs: []string{"github.com/wneessen/go-mail"}},
@@ -84,6 +84,7 @@ var rooms = map[string]room{
 	"test/failover":              {Ours: []string{"audit", "preview", "internal/pglocal", "internal/target", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5"}},
 	"test/soak":                  {Ours: []string{"audit", "preview", "internal/pglocal", "internal/target", "internal/wire", "test/fleet"}, Libs: []string{"github.com/jackc/pgx/v5", "github.com/anishathalye/porcupine"}},
 	"test/mutants":               {Ours: []string{"internal/pglocal"}},
+	"test/browser":               {Ours: []string{"commit", "preview", "internal/child", "internal/target", "test/fleet"}, Libs: []string{"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"}},
 	"test/clients":               {Ours: []string{"internal/child", "internal/devissuer"}},
 }
 

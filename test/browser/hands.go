@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// spot is where an element is and what would be hit there.
+type spot struct {
+	X, Y     float64
+	Hit      bool
+	Over     string
+	Disabled bool
+}
+
+// findSpot brings an element into view as a person would, and finds its middle. A click that another element would get is a defect
+// of the page, so it fails.
+const findSpot = `s => {
+	const e = document.querySelector(s);
+	if (!e) return null;
+	let r = e.getClientRects()[0];
+	if (!r) return null;
+	if (r.top < 0 || r.bottom > innerHeight || r.left < 0 || r.right > innerWidth) {
+		e.scrollIntoView({block: 'center', inline: 'nearest', behavior: 'instant'});
+		r = e.getClientRects()[0];
+	}
+	const x = r.left + r.width / 2, y = r.top + r.height / 2;
+	const top = document.elementFromPoint(x, y);
+	const label = top?.closest('label');
+	return {X: x, Y: y, Hit: !!top && (e.contains(top) || label?.control === e), Over: top?.outerHTML.slice(0, 120) ?? '', Disabled: !!e.disabled};
+}`
+
+// spotOf waits until the element is there and can be hit.
+func (t *tab) spotOf(selector string) spot {
+	var last *spot
+	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	defer cancel()
+	for ctx.Err() == nil {
+		at, err := tryEval[*spot](t, findSpot, selector)
+		if err == nil && at != nil && at.Hit && !at.Disabled {
+			return *at
+		}
+		last = at
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	switch {
+	case last == nil:
+		t.w.fail("there is no %s to press at %s", selector, t.path())
+	case last.Disabled:
+		t.w.fail("%s is disabled", selector)
+	}
+	t.w.fail("%s is covered by %s", selector, last.Over)
+	return spot{}
+}
+
+// approve and reject press the button that does so, on the page or in the dialog that the page asks with, and wait for what comes.
+func (t *tab) approve() { t.decide("approve") }
+func (t *tab) reject()  { t.decide("reject") }
+
+func (t *tab) decide(value string) {
+	t.follow(func() { t.press(`button[value=` + value + `]`) })
+}
+
+// press presses an element with the mouse, or with a finger on a phone.
+func (t *tab) press(selector string) {
+	at := t.spotOf(selector)
+	if t.touch {
+		t.w.must(chromedp.Do(t.ctx, chromedp.TapXY(at.X, at.Y)))
+		return
+	}
+	t.w.must(chromedp.Do(t.ctx, chromedp.MouseClickXY(at.X, at.Y)))
+}
+
+// hover puts the pointer on an element and returns where it is.
+func (t *tab) hover(selector string) spot {
+	at := t.spotOf(selector)
+	t.w.must(chromedp.Do(t.ctx, chromedp.MouseEvent(chromedp.MouseMoved, at.X, at.Y)))
+	return at
+}
+
+// keys strikes keys, one after the other, wherever the focus is.
+func (t *tab) keys(keys string, options ...chromedp.KeyOption) {
+	t.w.must(chromedp.Do(t.ctx, chromedp.KeyEvent(keys, options...)))
+}
+
+// write types into a field, after whatever is in it.
+func (t *tab) write(selector, text string) {
+	t.press(selector)
+	t.until(selector+" to have the focus", `s => document.querySelector(s) === document.activeElement`, selector)
+	t.paste(text)
+}
+
+// paste puts a text where the focus is, as the clipboard does.
+func (t *tab) paste(text string) {
+	_, err := chromedp.Call(t.ctx, input.InsertText, input.InsertTextParams{Text: text})
+	t.w.must(err)
+}
+
+// value is what a field holds.
+func (t *tab) value(selector string) string {
+	return eval[string](t, `s => document.querySelector(s).value`, selector)
+}
+
+// compose writes with an input method: the text stands there, underlined, and is not yet final.
+func (t *tab) compose(text string) {
+	_, err := chromedp.Call(t.ctx, input.ImeSetComposition, input.ImeSetCompositionParams{
+		Text: text, SelectionStart: int64(len([]rune(text))), SelectionEnd: int64(len([]rune(text))),
+	})
+	t.w.must(err)
+}
+
+// processed is a key that the input method takes for itself while it composes: browsers tell a page of it as key code 229.
+func (t *tab) processed(key string) {
+	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		_, err := chromedp.Call(t.ctx, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, WindowsVirtualKeyCode: 229})
+		t.w.must(err)
+	}
+}
+
+// tabTo presses Tab until an element has the focus, as somebody without a mouse does, and returns how often. Every stop must be seen:
+// nothing that has the focus may be covered.
+func (t *tab) tabTo(selector string) int {
+	for n := range 120 {
+		if eval[bool](t, `s => !!document.activeElement?.matches(s)`, selector) {
+			return n
+		}
+		t.keys(kb.Tab)
+		t.focusIsSeen()
+	}
+	t.w.fail("%s is not reached with the Tab key", selector)
+	return 0
+}
+
+// focusIsSeen fails where another element covers the middle of what has the focus, or where it is out of the window.
+func (t *tab) focusIsSeen() {
+	over := eval[string](t, `(() => {
+		const e = document.activeElement;
+		if (!e || e === document.body) return '';
+		const r = e.getClientRects()[0];
+		if (!r) return 'it is not drawn: ' + e.outerHTML.slice(0, 120);
+		const x = Math.min(Math.max(r.left + r.width / 2, 1), innerWidth - 1), y = Math.min(Math.max(r.top + Math.min(r.height / 2, 20), 0), innerHeight - 1);
+		if (r.bottom < 0 || r.top > innerHeight) return 'it is out of the window: ' + e.outerHTML.slice(0, 120);
+		const top = document.elementFromPoint(x, y);
+		return top && (e.contains(top) || top.contains(e)) ? '' : e.outerHTML.slice(0, 120) + ' under ' + top?.outerHTML.slice(0, 120);
+	})()`)
+	if over != "" {
+		t.w.fail("the focus is not seen: %s", over)
+	}
+}
