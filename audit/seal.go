@@ -102,6 +102,9 @@ func (k Key) ID() string { return KeyID(k.Public()) }
 // Public is what verifiers need.
 func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
+// Trusted is the key's public half, for whoever checks seals beside the one who makes them.
+func (k Key) Trusted() Keys { return Keys{k.ID(): k.Public()} }
+
 // Sign completes a seal over leaves.
 func (k Key) Sign(s Seal, leaves []Leaf) Seal {
 	hashes := make([][sha256.Size]byte, len(leaves))
@@ -121,7 +124,7 @@ var errNotGiven = errors.New("which is not among those given")
 // Vouch says what is wrong with a witness that is said to be ours. One that names another key cannot be verified here; it is
 // believed, because believing it can only freeze.
 func (k Key) Vouch(s Seal) error {
-	if err := (Keys{k.ID(): k.Public()}).Check(s); !errors.Is(err, errNotGiven) {
+	if err := k.Trusted().Check(s); !errors.Is(err, errNotGiven) {
 		return err
 	}
 	return nil

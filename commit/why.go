@@ -114,6 +114,10 @@ func explain(c Change) Why {
 	e := explanations[c.Status]
 	w := Why{Change: c, Mover: e.mover, Next: e.next, Since: c.Preview.CreatedAt}
 	w.Text = connector.Say("why."+string(c.Status), whyArgs(c))
+	if e := c.Preview.Ruling.Exceeded; e != nil && c.Status == StatusDenied {
+		f := preview.NoRoom(e)
+		w.Text = connector.Say(f.Key, connector.Args(f.Args))
+	}
 	if c.Confirms() {
 		w.Text = connector.Say("why."+string(c.Status)+".confirm", connector.Args{"by": c.Preview.Requester.HumanName(), "rule": c.Preview.Ruling.Rule})
 		w.Mover = "requester"

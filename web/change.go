@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/commit"
@@ -18,12 +19,31 @@ type changePage struct {
 	// Sent is there once the change was claimed.
 	Sent   *sent
 	Settle settleForm
+	// Behind are the other open changes of the same target, while this one holds it.
+	Behind []behindRow
+	// Clash is what contradicts what, where the outcome was contradicted.
+	Clash    *clash
+	Timeline []entry
+	// Record is whether the timeline is whole, nil where that was not checked.
+	Record *record
+	Again  *again
+	// Address is the page's permanent address, for print.
+	Address string
+}
+
+// behindRow is a change that waits for another one of its target.
+type behindRow struct {
+	Change answer.Change
+	Asks   string
 }
 
 // sent is what went to the target, and under which key.
 type sent struct {
-	Key      string
-	Attempts []sentAttempt
+	Key string
+	// Attempts are the sends and the latest look; Earlier, the looks before it.
+	Attempts, Earlier []sentAttempt
+	// Calls is how many there are of all.
+	Calls int
 	// LastLook is the latest look-up or replay, nil if there was none.
 	LastLook *answer.Attempt
 }
@@ -48,6 +68,15 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 	page := changePage{dossier: c.dossierOf(v, y), Settle: form}
 	page.frame = c.frameOf(v, v.t("web.change.title", "target", nameOf(page.Change.Target), "id", page.Change.PreviewID), "")
 	page.Sent = c.sentOf(y.Change, page.Change)
+	page.Timeline, page.Record, page.Again = v.timeline(page.Change.Events), c.recordOf(v, y.Change.Preview.ID), c.againOf(v, y.Change)
+	page.Address = strings.TrimSuffix(c.PublicURL, "/") + "/changes/" + page.Change.PreviewID
+	if o := page.Change.Outcome; o != nil && o.Contradicted {
+		page.Clash = clashOf(page.Timeline)
+	}
+	var err error
+	if page.Behind, err = c.behind(v, y.Change); err != nil {
+		return err
+	}
 	page.Settle.Shown = y.Change.Status == commit.StatusUnknown
 	page.Settle.LookOnly = !page.Settle.Shown && y.Change.WorthALook()
 	page.Settle.Allowed = v.who.May(actor.Resolve)
@@ -58,10 +87,38 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 		}
 	}
 	approve, reject := reviewable(y.Change.Status)
+	if q := page.Quorum; q != nil && !approve && !reject {
+		q.WhyNot, q.Missing = "", nil // nobody decides any more
+	}
 	if q := page.Quorum; q != nil && q.WhyNot == "" && (approve && q.Voted == "" || reject && !q.Confirm) {
 		page.Review = "/changes/" + page.Change.PreviewID + "/review"
 	}
 	return c.show(v, status, "change", &page)
+}
+
+// mostBehind bounds how many changes behind one are shown.
+const mostBehind = 20
+
+// behind lists what is open on the target that a change holds, as far as this person may see it.
+func (c *console) behind(v *visit, change commit.Change) ([]behindRow, error) {
+	if change.Status != commit.StatusApplying && change.Status != commit.StatusUnknown {
+		return nil, nil
+	}
+	target := change.Preview.Plan.Target
+	waiting, _, err := c.Commits.List(v.r.Context(), v.who, commit.Filter{
+		TargetID: target.ID, Limit: mostBehind,
+		Statuses: []commit.Status{commit.StatusNeedsApproval, commit.StatusPending, commit.StatusApproved},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var rows []behindRow
+	for _, w := range waiting {
+		if w.Preview.Plan.Target.Key() == target.Key() {
+			rows = append(rows, behindRow{v.writer().Change(w), v.asks(w.Preview.Requester)})
+		}
+	}
+	return rows, nil
 }
 
 func (c *console) sentOf(change commit.Change, shown answer.Change) *sent {
@@ -72,13 +129,18 @@ func (c *console) sentOf(change commit.Change, shown answer.Change) *sent {
 	if p := change.Preview; c.Key != nil {
 		s.Key = c.Key(p.Tenant, p.ID, change.Executions[0].Item)
 	}
-	told := toldIn(shown.Events)
+	told, looks := toldIn(shown.Events), []sentAttempt(nil)
 	for i, a := range shown.Attempts {
-		s.Attempts = append(s.Attempts, sentAttempt{a, told[a.ID]})
-		if a.Kind != string(commit.Send) {
-			s.LastLook = &shown.Attempts[i]
+		if a.Kind == string(commit.Send) {
+			s.Attempts = append(s.Attempts, sentAttempt{a, told[a.ID]})
+			continue
 		}
+		looks, s.LastLook = append(looks, sentAttempt{a, told[a.ID]}), &shown.Attempts[i]
 	}
+	if last := len(looks) - 1; last >= 0 {
+		s.Earlier, s.Attempts = looks[:last], append(s.Attempts, looks[last])
+	}
+	s.Calls = len(shown.Attempts)
 	return s
 }
 

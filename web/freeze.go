@@ -86,7 +86,7 @@ func (c *console) showFreezes(v *visit, status int, refusal error) error {
 	page := freezePage{frame: c.frameOf(v, v.t("web.freeze.title"), "/freeze")}
 	tenant, everything := commit.MayFreeze(v.who)
 	for _, f := range standing {
-		row := freezeRow{Freeze: v.writer().Freeze(f)}
+		row := freezeRow{Freeze: v.freezeWords(f)}
 		if everything || tenant && f.Kind != commit.FreezeEverything {
 			row.What = string(f.Kind) + ":" + f.Name
 		}
@@ -158,5 +158,20 @@ func (c *console) banner(v *visit) []answer.Freeze {
 		c.Log.WarnContext(v.r.Context(), "listing freezes", "request_id", v.requestID, "error", err)
 		return nil
 	}
-	return v.writer().Freezes(standing).Items
+	all := make([]answer.Freeze, 0, len(standing))
+	for _, f := range standing {
+		all = append(all, v.freezeWords(f))
+	}
+	return all
+}
+
+// freezeWords is a freeze in one sentence, its end in the reader's zone.
+func (v *visit) freezeWords(f commit.Freeze) answer.Freeze {
+	out := v.writer().Freeze(f)
+	key, args := "web.frozen."+string(f.Kind), []any{"by", out.By, "reason", out.Reason, "name", out.Name}
+	if f.Until != nil {
+		key, args = key+"_until", append(args, "until", v.stamp(*f.Until))
+	}
+	out.Message = v.t(key, args...)
+	return out
 }

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"encoding/json"
 	"html/template"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,5 +141,22 @@ func TestPagesThatMustNotStart(t *testing.T) {
 	page := template.Must(template.New("layout.html").Parse("hello"))
 	if err := checkPage(page, pageSpec{partials: []string{"badge"}}, en); err == nil {
 		t.Error("a partial that is not used: got no error")
+	}
+}
+
+// TestExactJSONReadsBack: what a reader would not see stands there by its number, and reads back as itself.
+func TestExactJSONReadsBack(t *testing.T) {
+	t.Parallel()
+	given := map[string]any{"name": "Sale\u202Eelas\u200B 秋 😀\U000E0041", "n": json.Number("12000.50")}
+	text, err := exactJSON(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(text, "\u202E\u200B\U000E0041") || !strings.Contains(text, "秋 😀") || !strings.Contains(text, "12000.50") {
+		t.Errorf("got %s, want the hidden characters by their numbers and the rest as it is", text)
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(text), &got); err != nil || got["name"] != given["name"] {
+		t.Errorf("got %q, %v, want %q", got["name"], err, given["name"])
 	}
 }

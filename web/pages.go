@@ -13,7 +13,8 @@ var pages = map[string]pageSpec{
 	"queue":   {&queuePage{}, []string{"badge", "diff", "figures", "time"}},
 	"review":  {&reviewPage{}, []string{"agent", "badge", "diff", "document", "figures", "problem", "quorum", "rule", "time", "unusual"}},
 	"change": {&changePage{}, []string{
-		"agent", "badge", "columns", "diff", "document", "figures", "problem", "quorum", "rule", "settle", "time", "unusual",
+		"again", "agent", "attempt", "badge", "behind", "columns", "diff", "document", "figures", "problem", "quorum", "rule", "sent", "settle", "time",
+		"timeline", "unusual",
 	}},
 	"outcomes": {&outcomesPage{}, []string{"columns", "diff", "time"}},
 	"freeze":   {&freezePage{}, []string{"badge", "problem", "time"}},

@@ -20,6 +20,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/audit"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/connector/adbudget"
@@ -129,6 +130,8 @@ type rig struct {
 	front func(*adbudget.Connector) connector.Connector
 	// rules are a policy of the test's own, if there is one.
 	rules string
+	// forge changes what the console reads of a change's record, if it is set.
+	forge func(*audit.Trail)
 }
 
 func newRig(t testing.TB, options ...func(*rig)) *rig {
@@ -211,6 +214,12 @@ func (r *rig) serve(registry *connector.Registry) {
 	}
 	if d.Commits == nil {
 		d.Commits = r.commits
+	}
+	if d.Previews == nil && r.previews != nil {
+		d.Previews = r.previews
+	}
+	if d.Trails == nil && r.store != nil {
+		d.Trails, d.Keys = forger{r.store, r.forge}, sealKey(r.t).Trusted()
 	}
 	if d.Sessions == nil {
 		d.Sessions, err = session.New(session.Config{Store: store.Sessions{Store: r.store}, Rand: rand.Reader})

@@ -213,7 +213,7 @@ func TestWhatWasNotAppliedSaysWhy(t *testing.T) {
 
 	waiting := r.prepare(target.PlainJPY(3), "19000", "Soon")
 	asked := oper.get("/changes/"+waiting.String()).want(http.StatusOK, "nobody has been asked yet")
-	if got := asked.text(".timeline"); !strings.Contains(got, "Prepared · dev-agent for sato@agency.example") {
+	if got := asked.text(".timeline"); !strings.Contains(got, "Prepared dev-agent for sato@agency.example") {
 		t.Errorf("the timeline: got %q", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/audit"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/catalog"
@@ -73,7 +74,12 @@ type Deps struct {
 	Approvals Approvals
 	Commits   Commits
 	// Freezes is nil where nothing can be frozen from here.
-	Freezes  Freezes
+	Freezes Freezes
+	// Previews is nil where nothing can be prepared from here.
+	Previews Previews
+	// Trails is nil where no record can be checked; Keys are the keys that seals are signed with.
+	Trails   Trails
+	Keys     audit.Keys
 	Sessions Sessions
 	SignIn   SignIn
 	Dev      DevSignIn
@@ -150,8 +156,9 @@ func (c *console) routes() http.Handler {
 	mux.HandleFunc("POST /changes/{id}/decision", c.signedIn(c.decide))
 	mux.HandleFunc("POST /changes/{id}/probe", c.signedIn(c.probe))
 	mux.HandleFunc("POST /changes/{id}/resolution", c.signedIn(c.resolve))
+	mux.HandleFunc("POST /changes/{id}/again", c.signedIn(c.prepareAgain))
 	// A form's address, opened as a link, shows the change and does nothing.
-	for _, form := range []string{"decision", "probe", "resolution"} {
+	for _, form := range []string{"decision", "probe", "resolution", "again"} {
 		mux.HandleFunc("GET /changes/{id}/"+form, c.signedIn(c.toChange))
 	}
 	if c.Freezes != nil {

@@ -78,6 +78,11 @@ func (s Settings) common() Problems {
 	if s.MCPListing != "grantable" && s.MCPListing != "granted" {
 		p.add("CUTONCE_MCP_LISTING: grantable or granted")
 	}
+	for _, zone := range s.ConsoleZones {
+		if _, err := time.LoadLocation(zone); err != nil || zone == "" || zone == "Local" {
+			p.add("CUTONCE_CONSOLE_ZONES: there is no time zone %q; write them as Asia/Tokyo", zone)
+		}
+	}
 	if s.DatabasePool < 1 || s.DatabasePool > 1000 {
 		p.add("CUTONCE_DATABASE_POOL: 1 to 1000")
 	}

@@ -56,6 +56,8 @@ type Settings struct {
 
 	Retention time.Duration `env:"RETENTION" doc:"How long a change stays on record after the last thing that happened to it, such as 8760h for a year; at least 720h. Then its record is removed but for a tombstone: its ID is unknown and its idempotency key is refused, for ever. Default: changes are kept for ever. See docs/retention.md."`
 
+	ConsoleZones []string `env:"CONSOLE_ZONES" doc:"Time zones that the console shows times in, such as Asia/Tokyo,Asia/Seoul: the first is what everybody gets who has not chosen another, and UTC can always be chosen. Times always bear their zone's name. Default: UTC. A browser that runs scripts shows its own zone where nobody chose."`
+
 	MCPOrigins []string `env:"MCP_ALLOWED_ORIGINS" doc:"Origins such as https://app.example from which browsers may call /mcp, separated by commas. Clients that are no browsers need none."`
 	MCPListing string   `env:"MCP_LISTING" default:"grantable" doc:"Which tools an agent is shown: grantable (what a step-up could reach) or granted (what its token allows now). The check at every call is the same."`
 
