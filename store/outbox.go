@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/preview"
 )
 
@@ -19,7 +20,7 @@ import (
 type Outbox struct{ pool *pgxpool.Pool }
 
 // outboxConns suffice for the relay, for River's own work and for a few deliveries that look at their change.
-const outboxConns = 4
+const outboxConns = 5
 
 // OpenOutbox connects. The places are those of the database, whichever replica asks.
 func OpenOutbox(ctx context.Context, c Config) (*Outbox, error) {
@@ -32,6 +33,11 @@ func OpenOutbox(ctx context.Context, c Config) (*Outbox, error) {
 
 // Pool is for River, whose driver wants it.
 func (o *Outbox) Pool() *pgxpool.Pool { return o.pool }
+
+// Load reads a change over the outbox's own connections. See commit.Store.
+func (o *Outbox) Load(ctx context.Context, tenant string, id preview.ID, detail bool) (commit.Change, commit.Epochs, error) {
+	return (&Store{pool: bounded{o.pool}}).Load(ctx, tenant, id, detail)
+}
 
 // Close ends its connections.
 func (o *Outbox) Close() { o.pool.Close() }
