@@ -7,6 +7,7 @@ package approvals
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cutonce/cutonce/connector"
@@ -33,11 +34,32 @@ type Store interface {
 	Queue(ctx context.Context, tenant string, page Page) ([]preview.Preview, string, time.Time, error)
 }
 
-// Page asks for a part of a list.
+// Page asks for a part of a list. Zero fields ask for all.
 type Page struct {
 	Cursor string
 	Limit  int
+	// Mine asks for what the person may still decide on; High for changes of high risk; Action for those of one action.
+	Mine, High bool
+	Action     string
+	// RiskFirst has the changes of high risk before the others; each in the order in which they expire.
+	RiskFirst bool
+	// Seats is for the store: the person whose seats are asked for, nil if everybody's are. What they may not decide on all the same is
+	// left out by the service.
+	Seats *Seats
 }
+
+// Seats are the groups and the name of somebody who may decide, or confirm.
+type Seats struct {
+	Groups []string
+	Person string
+}
+
+// pageOf is how many changes a page has where nobody says, and at most.
+const (
+	pageOf   = 50
+	mostOf   = 100
+	mostAsks = 25
+)
 
 // RecordedDecision is one vote with the verdict computed from it.
 type RecordedDecision struct {
@@ -151,17 +173,40 @@ func (s *Service) Queue(ctx context.Context, who actor.Actor, page Page) ([]Item
 	if !who.May(actor.Queue) {
 		return nil, "", time.Time{}, humansOnly()
 	}
-	previews, next, now, err := s.Store.Queue(ctx, who.Tenant, page)
-	if err != nil {
-		return nil, "", time.Time{}, err
+	if page.Limit <= 0 || page.Limit > mostOf {
+		page.Limit = pageOf
 	}
-	items := make([]Item, 0, len(previews))
-	for _, p := range previews {
-		if preview.MayRead(who, p) {
-			items = append(items, s.Item(who, p))
+	if page.Mine {
+		page.Seats = &Seats{Groups: append([]string{}, who.Groups...), Person: who.Person()}
+	}
+	return s.pages(ctx, who, page)
+}
+
+// pages asks the store until a page is full: a few of what it finds are not this person's to decide on after all. The store goes on from
+// the last that it has given, so a page ends with it.
+func (s *Service) pages(ctx context.Context, who actor.Actor, page Page) ([]Item, string, time.Time, error) {
+	limit := page.Limit
+	items := make([]Item, 0, limit)
+	for asked := 1; ; asked++ {
+		page.Limit = limit - len(items)
+		previews, next, now, err := s.Store.Queue(ctx, who.Tenant, page)
+		if err != nil {
+			return nil, "", time.Time{}, err
+		}
+		for _, p := range previews {
+			if item := s.Item(who, p); preview.MayRead(who, p) && (!page.Mine || item.waitsFor(who)) {
+				items = append(items, item)
+			}
+		}
+		if page.Cursor = next; next == "" || !page.Mine || len(items) == limit || asked == mostAsks {
+			return items, next, now, nil
 		}
 	}
-	return items, next, now, nil
+}
+
+// waitsFor reports whether this person may decide, and has not.
+func (i Item) waitsFor(who actor.Actor) bool {
+	return i.WhyNot == nil && !slices.ContainsFunc(current(i.Preview), func(v preview.Vote) bool { return actor.SamePerson(v.Person, who.Person()) })
 }
 
 // Item computes the quorum so far and what the person may do about a preview.

@@ -168,15 +168,43 @@ const sqlQueue = `
 select ` + previewColumns + `, clock_timestamp() from previews p
 where p.tenant_id = @tenant and p.state = 'pending' and p.deadline > clock_timestamp()`
 
+// What a queue is asked for beside its tenant. Changes of high risk may come first: then the place in the queue begins with that.
 const (
+	ofHighRisk = ` and p.ruling->>'risk' = 'high'`
+	withSeat   = ` and (exists (select from jsonb_array_elements(p.ruling->'needs') n, jsonb_array_elements_text(n->'any_of') g where g = any(@groups))
+  or p.ruling->'confirm' = 'true' and p.requester_person = @person)`
 	later       = ` and (p.deadline, p.id) > (@after, @after_id)`
 	fromSoonest = ` order by p.deadline, p.id limit @limit`
+
+	riskRank     = `case when p.ruling->>'risk' = 'high' then 0 else 1 end`
+	lessRisky    = ` and (` + riskRank + `, p.deadline, p.id) > (@rank, @after, @after_id)`
+	fromRiskiest = ` order by ` + riskRank + `, p.deadline, p.id limit @limit`
 )
 
 // soonest is the place in the queue, which runs from the first to expire.
 type soonest struct {
 	Deadline time.Time `json:"d"`
 	ID       uuid.UUID `json:"i"`
+	// Rank is 0 for a change of high risk and 1 for any other, where those come first.
+	Rank int `json:"r,omitempty"`
+}
+
+// queueing is the statement for a page of the queue, with the conditions that it asks for and no others.
+func queueing(page approvals.Page) string {
+	next, order := later, fromSoonest
+	if page.RiskFirst {
+		next, order = lessRisky, fromRiskiest
+	}
+	sql := sqlQueue
+	for _, c := range []struct {
+		asked bool
+		sql   string
+	}{{page.Action != "", ofAction}, {page.High, ofHighRisk}, {page.Seats != nil, withSeat}, {page.Cursor != "", next}} {
+		if c.asked {
+			sql += c.sql
+		}
+	}
+	return sql + order
 }
 
 // Queue lists what waits for a decision. See approvals.Store.
@@ -185,23 +213,28 @@ func (s *Store) Queue(ctx context.Context, tenant string, page approvals.Page) (
 	if limit <= 0 || limit > 100 {
 		limit = 50
 	}
-	sql, args := sqlQueue, pgx.NamedArgs{"tenant": tenant, "limit": limit + 1}
+	args := pgx.NamedArgs{"tenant": tenant, "action": page.Action, "limit": limit + 1}
+	if page.Seats != nil {
+		args["groups"], args["person"] = page.Seats.Groups, page.Seats.Person
+	}
 	if page.Cursor != "" {
 		var place soonest
 		if err := readCursor(page.Cursor, &place); err != nil {
 			return nil, "", time.Time{}, err
 		}
-		args["after"], args["after_id"] = place.Deadline, place.ID
-		sql += later
+		args["after"], args["after_id"], args["rank"] = place.Deadline, place.ID, place.Rank
 	}
 	var now time.Time
-	previews, err := collect(ctx, s.pool, sql+fromSoonest, args, func(rows pgx.CollectableRow) (preview.Preview, error) {
+	previews, err := collect(ctx, s.pool, queueing(page), args, func(rows pgx.CollectableRow) (preview.Preview, error) {
 		var r row
 		if err := rows.Scan(append(r.into(), &now)...); err != nil {
 			return preview.Preview{}, err
 		}
 		return r.preview()
 	})
+	if err == nil && len(previews) == 0 {
+		now, err = s.Now(ctx) // an empty list is of some time, too
+	}
 	if err != nil {
 		return nil, "", now, fmt.Errorf("listing the queue: %w", err)
 	}
@@ -209,5 +242,9 @@ func (s *Store) Queue(ctx context.Context, tenant string, page approvals.Page) (
 		return previews, "", now, nil
 	}
 	last := previews[limit-1]
-	return previews[:limit], writeCursor(soonest{Deadline: last.Deadline, ID: last.ID.UUID()}), now, nil
+	place := soonest{Deadline: last.Deadline, ID: last.ID.UUID()}
+	if page.RiskFirst && last.Ruling.Risk != "high" {
+		place.Rank = 1
+	}
+	return previews[:limit], writeCursor(place), now, nil
 }

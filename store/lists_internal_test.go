@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/cutonce/cutonce/approvals"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/pgtest"
 	"github.com/cutonce/cutonce/migrations"
@@ -20,7 +21,15 @@ func TestEveryListIsPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	shapes := map[string]bool{sqlQueue + fromSoonest: true, sqlQueue + later + fromSoonest: true}
+	shapes := map[string]bool{}
+	for bits := range 1 << 5 {
+		set := func(n int) string { return map[bool]string{true: "x"}[bits>>n&1 == 1] }
+		page := approvals.Page{Action: set(0), Cursor: set(1), High: set(2) != "", RiskFirst: set(3) != ""}
+		if set(4) != "" {
+			page.Seats = &approvals.Seats{}
+		}
+		shapes[queueing(page)] = true
+	}
 	for _, status := range append(commit.Statuses(), "") {
 		for bits := range 1 << 6 {
 			set := func(n int) string { return map[bool]string{true: "x"}[bits>>n&1 == 1] }

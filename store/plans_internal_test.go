@@ -1,10 +1,13 @@
 package store
 
-import "github.com/cutonce/cutonce/commit"
+import (
+	"github.com/cutonce/cutonce/approvals"
+	"github.com/cutonce/cutonce/commit"
+)
 
 // ListStatements are the shapes of the lists that people and agents look at, by name.
 func ListStatements() map[string]string {
-	all := map[string]string{"the queue": sqlQueue + fromSoonest, "the queue's next page": sqlQueue + later + fromSoonest}
+	all := map[string]string{"the queue": queueing(approvals.Page{}), "the queue's next page": queueing(approvals.Page{Cursor: "x"})}
 	for _, status := range commit.Statuses() {
 		all["a tenant's "+string(status)] = listing(commit.Filter{Status: status})
 		all["an agent's "+string(status)] = listing(commit.Filter{Status: status, OwnerID: "x"})

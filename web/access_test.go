@@ -140,14 +140,15 @@ func TestUnknownAndForeignReadAlike(t *testing.T) {
 				}
 			}
 		}
-		for _, form := range []string{"/decision", "/probe", "/resolution"} {
+		for _, form := range []string{"/decision", "/apply", "/probe", "/resolution"} {
 			fields := []string{"decision", "approve", "digest", strings.Repeat("0", 64), "outcome", "applied", "reason", "because", "evidence", "a ticket"}
 			want := b.post("/changes/"+unknown+form, fields...).want(http.StatusNotFound)
 			if got := b.post("/changes/"+foreign+form, fields...); got.status != want.status || got.body != want.body {
 				t.Errorf("%s: a foreign one reads unlike an unknown one: %d", form, got.status)
 			}
 		}
-		b.get("/").want(http.StatusOK, "Nothing waits for a decision.")
+		b.get("/").want(http.StatusOK, "Nothing waits for you.")
+		b.get("/?show=all").want(http.StatusOK, "Nothing waits for a decision.")
 		b.get("/history").want(http.StatusOK, "There is no such change.")
 	}
 	rival.get("/nowhere/at/all").want(http.StatusNotFound, "nothing that you may see")

@@ -67,6 +67,7 @@ func (c *console) change(v *visit) error {
 func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm) error {
 	page := changePage{dossier: c.dossierOf(v, y), Settle: form}
 	page.frame = c.frameOf(v, v.t("web.change.title", "target", nameOf(page.Change.Target), "id", page.Change.PreviewID), "")
+	page.Now, page.Live = page.MadeAt, v.liveHere(page.Change.PreviewID)
 	page.Sent = c.sentOf(y.Change, page.Change)
 	page.Timeline, page.Record, page.Again = v.timeline(page.Change.Events), c.recordOf(v, y.Change.Preview.ID), c.againOf(v, y.Change)
 	page.Address = strings.TrimSuffix(c.PublicURL, "/") + "/changes/" + page.Change.PreviewID

@@ -39,8 +39,26 @@ func (c *console) recordDecision(v *visit, id preview.ID) error {
 		return fault.New(fault.DigestMismatch, nil).Because(err)
 	}
 	d.Digest = digest
+	if d.Approve || d.Confirm {
+		if err := c.allSeen(v, id); err != nil {
+			return err
+		}
+	}
 	_, err = c.Approvals.Decide(v.r.Context(), v.who, id, d)
 	return err
+}
+
+// allSeen refuses to let through what has risky rows that nobody says they have seen: it is this page that shows them.
+func (c *console) allSeen(v *visit, id preview.ID) error {
+	y, err := c.Commits.Why(v.r.Context(), v.who, id)
+	if err != nil {
+		return err
+	}
+	rows := v.writer().Change(y.Change).Changes
+	if missing := unseen(rows, v.r.PostForm["seen"]); len(missing) > 0 {
+		return fault.New(fault.InvalidInput, nil).WithField("/seen", "web.field.seen", fault.Args{"n": len(missing)})
+	}
+	return nil
 }
 
 func (c *console) decideAgain(v *visit, refusal error) error {
@@ -51,9 +69,13 @@ func (c *console) decideAgain(v *visit, refusal error) error {
 	if err != nil {
 		return err
 	}
-	return c.showReview(v, statuses[fault.CodeOf(refusal)], y, decisionForm{
-		Reason: v.field("reason"), Problem: v.problemOf(refusal), Fresh: c.freshSignIn(v, refusal),
-	})
+	form := decisionForm{
+		Decision: v.field("decision"), Reason: v.field("reason"), Problem: v.problemOf(refusal), Fresh: c.freshSignIn(v, refusal), Seen: map[string]bool{},
+	}
+	for _, field := range v.r.PostForm["seen"] {
+		form.Seen[field] = true
+	}
+	return c.showReview(v, statuses[fault.CodeOf(refusal)], y, form)
 }
 
 // keyFresh names the refusal of a sign-in that is too old for what was asked.

@@ -33,6 +33,8 @@ type dossier struct {
 	Reversible            bool
 	// Document is the canonical JSON under the digest, byte for byte.
 	Document string
+	// Apply is the button of whoever may apply.
+	Apply applyForm
 }
 
 // quorum is how far the approval is.
@@ -60,6 +62,7 @@ func (c *console) dossierOf(v *visit, y commit.Why) dossier {
 	if !y.Until.IsZero() {
 		d.Left = v.left(y.Until.Sub(y.Change.Now))
 	}
+	d.Apply = c.applyFormOf(v, y)
 	if len(p.Ruling.Needs) > 0 || p.Ruling.Confirm {
 		d.Quorum = v.quorumOf(c.Approvals.Item(v.who, p))
 	}

@@ -56,6 +56,12 @@ func (f fakes) Probe(context.Context, actor.Actor, preview.ID) (commit.Change, e
 	return commit.Change{}, f.err
 }
 
+func (f fakes) Glance(context.Context, actor.Actor, preview.Preview, time.Duration) (commit.Glance, error) {
+	return commit.Glance{Moved: f.why.Change.Preview.Round > 0, Columns: commit.Columns(f.why.Change.Preview.Plan, nil)}, nil
+}
+
+func (f fakes) WhyNotApply(actor.Actor, commit.Change) error { return nil }
+
 var errSecret = errors.New("pq: relation secret_table does not exist")
 
 func TestInternalErrorsStayInside(t *testing.T) {

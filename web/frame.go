@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/approvals"
@@ -22,6 +23,9 @@ type frame struct {
 	// Frozen is what is frozen, at the top of every page.
 	Frozen  []answer.Freeze
 	Version string
+	// Live is how the page keeps itself fresh, nil if it does not; Now is the database's time of what it shows.
+	Live *liveSpec
+	Now  time.Time
 }
 
 type langLink struct {

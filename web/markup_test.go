@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-const wantCSP = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; " +
-	"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+const wantCSP = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types cutonce"
 
 // checkMarkup holds for every page that any test sees: nothing active, nothing inline, every field labelled, one heading, no ID
 // twice, every text translated.
@@ -23,7 +23,11 @@ func (p *page) checkMarkup() {
 			p.t.Errorf("%s: %s: got %q, want %q", p.url, name, got, want)
 		}
 	}
-	p.wantNone("script, style, iframe, object, embed, base, meta[http-equiv], [style]")
+	p.wantNone("style, iframe, object, embed, base, meta[http-equiv], [style]")
+	p.wantOne("script")
+	if script := p.wantOne("head script[type=module][src]"); script.Text() != "" {
+		p.t.Errorf("%s: an inline script: %s", p.url, script.Text())
+	}
 	p.wantOne("h1")
 	p.wantOne("main#main")
 	if title := p.Find("title").Text(); !strings.HasSuffix(title, " · cutonce") || strings.HasPrefix(title, " ") {

@@ -10,13 +10,15 @@ type pageSpec struct {
 var pages = map[string]pageSpec{
 	"failure": {&failurePage{}, []string{"kept"}},
 	"signin":  {&signInPage{}, []string{"kept"}},
-	"queue":   {&queuePage{}, []string{"badge", "diff", "figures", "time"}},
-	"review":  {&reviewPage{}, []string{"agent", "badge", "diff", "document", "figures", "problem", "quorum", "rule", "time", "unusual"}},
-	"change": {&changePage{}, []string{
-		"again", "agent", "attempt", "badge", "behind", "columns", "diff", "document", "figures", "problem", "quorum", "rule", "sent", "settle", "time",
-		"timeline", "unusual",
+	"queue":   {&queuePage{}, []string{"diff", "figures", "marked", "time"}},
+	"review": {&reviewPage{}, []string{
+		"agent", "apply", "badge", "columns", "diff", "document", "figures", "fresh", "marked", "problem", "quorum", "time",
 	}},
-	"outcomes": {&outcomesPage{}, []string{"columns", "diff", "time"}},
+	"change": {&changePage{}, []string{
+		"again", "agent", "apply", "attempt", "badge", "behind", "columns", "diff", "document", "figures", "fresh", "marked", "problem",
+		"quorum", "rule", "sent", "settle", "time", "timeline", "unusual",
+	}},
+	"outcomes": {&outcomesPage{}, []string{"columns", "diff", "marked", "time"}},
 	"freeze":   {&freezePage{}, []string{"badge", "problem", "time"}},
-	"history":  {&historyPage{}, []string{"badge", "diff", "problem", "time"}},
+	"history":  {&historyPage{}, []string{"badge", "diff", "marked", "problem", "time"}},
 }

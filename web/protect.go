@@ -7,9 +7,10 @@ import (
 	"github.com/cutonce/cutonce/internal/fault"
 )
 
-// policyOfPages lets a page load its own style and images and post to itself, and nothing else.
-const policyOfPages = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; " +
-	"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// policyOfPages lets a page load its own style, images and script, ask and post to itself, and nothing else. What the script makes of a
+// text passes through its one policy, which only parses pages of this console.
+const policyOfPages = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types cutonce"
 
 // maxForm bounds a posted form: two texts of 2000 characters fit several times over.
 const maxForm = 64 << 10

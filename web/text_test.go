@@ -73,7 +73,7 @@ func TestUnknownNumbersSayUnknown(t *testing.T) {
 	if got := page.text(".figures"); !strings.Contains(got, "Difference in percentunknown") {
 		t.Errorf("the figures: got %q, want the percentage to be unknown", got)
 	}
-	page.want(http.StatusOK, "No. Cannot be put back with this action")
+	page.want(http.StatusOK, "Not reversible. Cannot be put back with this action")
 }
 
 func TestLanguages(t *testing.T) {

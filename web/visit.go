@@ -24,6 +24,10 @@ type visit struct {
 	in        tongue
 	texts     *catalog.Texts
 	requestID string
+	// place is where the feed stood before anything on the page was read.
+	place string
+	// refusal is why an apply was refused, shown beside its button.
+	refusal *problem
 }
 
 // handler answers a visit, or returns why not; the failure becomes a page.
@@ -43,7 +47,11 @@ func (c *console) open(h handler) http.HandlerFunc {
 // signedIn serves a page to a person with a session. Everybody else is shown the way in, with what they had typed.
 func (c *console) signedIn(h handler) http.HandlerFunc {
 	return c.open(func(v *visit) error {
-		who, err := c.Sessions.Actor(v.r)
+		find := c.Sessions.Actor
+		if v.r.Header.Get(byItself) != "" {
+			find = c.Sessions.Peek
+		}
+		who, err := find(v.r)
 		switch {
 		case fault.CodeOf(err) == fault.Unauthenticated && err != nil:
 			return c.askToSignIn(v)
@@ -54,9 +62,15 @@ func (c *console) signedIn(h handler) http.HandlerFunc {
 		}
 		v.who = who
 		v.speak(c)
+		if v.r.Method == http.MethodGet {
+			v.place = c.live.now(v.r.Context())
+		}
 		return h(v)
 	})
 }
+
+// byItself is the header of what a page asks without anybody's doing.
+const byItself = "Cutonce-Live"
 
 func (c *console) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 	v := &visit{w: w, r: r, requestID: c.RequestID(r)}

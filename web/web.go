@@ -32,12 +32,17 @@ type Commits interface {
 	List(ctx context.Context, who actor.Actor, f commit.Filter) ([]commit.Change, string, error)
 	Probe(ctx context.Context, who actor.Actor, id preview.ID) (commit.Change, error)
 	Resolve(ctx context.Context, r commit.Resolution) (commit.Change, error)
+	Apply(ctx context.Context, who actor.Actor, action string, id preview.ID, wait time.Duration) (commit.Change, error)
+	WhyNotApply(who actor.Actor, c commit.Change) error
+	Glance(ctx context.Context, who actor.Actor, p preview.Preview, within time.Duration) (commit.Glance, error)
 }
 
 // Sessions keeps people signed in. Start and Actor answer with faults for an actor that is no human and for nobody signed in.
 type Sessions interface {
 	Start(w http.ResponseWriter, r *http.Request, a actor.Actor) error
 	Actor(r *http.Request) (actor.Actor, error)
+	// Peek is Actor for what an open page asks by itself: it is no use of the session.
+	Peek(r *http.Request) (actor.Actor, error)
 	// Browser names the browser, setting its cookie if it has none.
 	Browser(w http.ResponseWriter, r *http.Request) ([32]byte, error)
 	End(w http.ResponseWriter, r *http.Request) error
@@ -95,6 +100,13 @@ type Deps struct {
 	Zones []string
 	// RequestID names a request as the logs do.
 	RequestID func(*http.Request) string
+	// Feed tells open pages that there is news. Nil leaves them to ask by themselves.
+	Feed preview.Feed
+	// LiveEvery is how often the feed is read while pages are open, BeatEvery how often a page hears that it is still connected; zero
+	// means half a second and fifteen seconds.
+	LiveEvery, BeatEvery time.Duration
+	// ApplyWait is how long the page of an apply waits for the outcome; zero means ten seconds.
+	ApplyWait time.Duration
 }
 
 // console is the handler's state, fixed at start.
@@ -105,10 +117,23 @@ type console struct {
 
 	opening sync.Mutex
 	pages   map[tongue]*book
+
+	live *live
+	// glances are what targets showed a moment ago.
+	glances glances
 }
 
+// Console is the console as a handler.
+type Console struct {
+	http.Handler
+	live *live
+}
+
+// EndWaits ends the streams of open pages, which wait for news, now and from now on. It is a step of a drain.
+func (c *Console) EndWaits() { c.live.close() }
+
 // New checks every template and text, and returns the console. It must be served at the root of its origin.
-func New(d Deps) (http.Handler, error) {
+func New(d Deps) (*Console, error) {
 	if d.Approvals == nil || d.Commits == nil || d.Sessions == nil || d.Catalog == nil || d.Log == nil || d.RequestID == nil {
 		return nil, errors.New("the console needs approvals, commits, sessions, a catalogue, a log and request IDs")
 	}
@@ -116,14 +141,21 @@ func New(d Deps) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &console{Deps: d, assets: loadAssets()}
+	if d.ApplyWait == 0 {
+		d.ApplyWait = 10 * time.Second
+	}
+	c := &console{Deps: d, assets: loadAssets(), live: newLive(d)}
 	if c.places, err = openPlaces(d.Zones); err != nil {
 		return nil, fmt.Errorf("the console's time zones: %w", err)
 	}
 	if c.pages, err = openBooks(d.Catalog, c.assets, c.places[0]); err != nil {
 		return nil, fmt.Errorf("the console's pages: %w", err)
 	}
-	return c.protect(origin, c.routes())
+	handler, err := c.protect(origin, c.routes())
+	if err != nil {
+		return nil, err
+	}
+	return &Console{Handler: handler, live: c.live}, nil
 }
 
 func originOf(publicURL string) (string, error) {
@@ -147,6 +179,7 @@ func (c *console) routes() http.Handler {
 	}
 	mux.HandleFunc("POST /sign-out", c.open(c.signOut))
 	mux.HandleFunc("POST /sign-out-everywhere", c.signedIn(c.signOutEverywhere))
+	mux.HandleFunc("GET /live", c.open(c.stream))
 	mux.HandleFunc("GET /{$}", c.signedIn(c.queue))
 	mux.HandleFunc("GET /outcomes", c.signedIn(c.outcomes))
 	mux.HandleFunc("GET /history", c.signedIn(c.history))
@@ -154,11 +187,12 @@ func (c *console) routes() http.Handler {
 	mux.HandleFunc("GET /changes/{id}/review", c.signedIn(c.review))
 	mux.HandleFunc("GET /changes/{id}/document", c.signedIn(c.document))
 	mux.HandleFunc("POST /changes/{id}/decision", c.signedIn(c.decide))
+	mux.HandleFunc("POST /changes/{id}/apply", c.signedIn(c.apply))
 	mux.HandleFunc("POST /changes/{id}/probe", c.signedIn(c.probe))
 	mux.HandleFunc("POST /changes/{id}/resolution", c.signedIn(c.resolve))
 	mux.HandleFunc("POST /changes/{id}/again", c.signedIn(c.prepareAgain))
 	// A form's address, opened as a link, shows the change and does nothing.
-	for _, form := range []string{"decision", "probe", "resolution", "again"} {
+	for _, form := range []string{"decision", "apply", "probe", "resolution", "again"} {
 		mux.HandleFunc("GET /changes/{id}/"+form, c.signedIn(c.toChange))
 	}
 	if c.Freezes != nil {

@@ -22,6 +22,8 @@ func functions(in tongue, texts *catalog.Texts, a assets) template.FuncMap {
 		"chosen": in.choice,
 		"asset":  a.url,
 		"iso":    func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+		"exact":  func(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z07:00") },
+		"marks":  visible.Marks,
 		"stamp":  func(at time.Time) string { return stampIn(at, in.zone) },
 		"zoned":  in.zoneChoice,
 		"lines":  visibleLines,

@@ -39,7 +39,8 @@ type devDoor struct {
 // doors is everything that the main listener serves.
 type doors struct {
 	http.Handler
-	mcp *mcpadapter.Handler
+	mcp    *mcpadapter.Handler
+	people *web.Console
 }
 
 func (s *service) openDoors() (*doors, error) {
@@ -74,7 +75,7 @@ func (s *service) openDoors() (*doors, error) {
 			mux.Handle(path, s.dev.handler)
 		}
 	}
-	return &doors{Handler: named(s.metrics.Requests(mux, routeOf, time.Now)), mcp: agents}, nil
+	return &doors{Handler: named(s.metrics.Requests(mux, routeOf, time.Now)), mcp: agents, people: people}, nil
 }
 
 func (s *service) agentsDoor() (*mcpadapter.Handler, error) {
@@ -103,7 +104,7 @@ func (s *service) programsDoor() (http.Handler, error) {
 	})
 }
 
-func (s *service) peoplesDoor() (http.Handler, error) {
+func (s *service) peoplesDoor() (*web.Console, error) {
 	public, err := url.Parse(origin(s.settings))
 	if err != nil {
 		return nil, err
@@ -121,8 +122,7 @@ func (s *service) peoplesDoor() (http.Handler, error) {
 	}
 	deps := web.Deps{
 		Approvals: s.approvals, Commits: s.commits, Freezes: s.commits, Sessions: sessions, Catalog: s.texts, Log: s.log, Version: version,
-		PublicURL: origin(s.settings), RequestID: requestID, Zones: s.settings.ConsoleZones,
-		Previews: s.previews, Trails: s.store, Keys: s.sealer.Key.Trusted(),
+		PublicURL: origin(s.settings), RequestID: requestID, Feed: s.store,
 		Key: func(tenant string, id preview.ID, item int) string {
 			return commit.IdempotencyKey([]byte(s.settings.Secret), tenant, id, item)
 		},
@@ -206,7 +206,7 @@ var routes = []string{
 	"/v1/previews/{id}/undo",
 	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/v1/freezes", "/healthz", "/readyz", "/openapi.yaml",
 	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/changes/{id}", "/changes/{id}/review",
-	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/probe", "/changes/{id}/resolution", "/changes/{id}/again", "/freeze", "/freeze/lift", "/assets/{name}",
+	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/apply", "/live", "/changes/{id}/probe", "/changes/{id}/resolution", "/freeze", "/freeze/lift", "/assets/{name}",
 }
 
 var routeTable = func() *http.ServeMux {

@@ -69,6 +69,7 @@ func (s *service) run(ctx context.Context, l listeners, ready func()) error {
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settings.DrainFor)
 	defer cancel()
 	s.commits.EndWaits()
+	d.people.EndWaits()
 	err = errors.Join(err, d.mcp.Close(), main.Drain(bound))
 	stopSweeping()
 	err = errors.Join(err, s.commits.Drain(bound), scrape.Drain(bound), within(bound, sweeper.Wait, "the sweeper"))
