@@ -91,7 +91,8 @@ func (d *Deployment) standbys(see *Seen) {
 	}
 }
 
-// role says what the service's role can do that it need not. Row-level security and the audit trail's locks do not bind an owner.
+// role says what the service's login can do that it need not. Its work is done as two other roles, whatever it is itself; but the audit
+// trail's locks do not bind an owner, and who has a login that no wall binds need not take those roles.
 func (d *Deployment) role(_ context.Context, see *Seen) {
 	if d.facts == nil {
 		see.unseen(errNoDatabase)
@@ -106,17 +107,50 @@ func (d *Deployment) role(_ context.Context, see *Seen) {
 		{f.CreatesDatabases && !f.Superuser, "may create databases", "alter role … nocreatedb"},
 		{f.CreatesRoles && !f.Superuser, "may create roles", "alter role … nocreaterole"},
 		{f.BypassesRowSecurity && !f.Superuser, "passes by row-level security", "alter role … nobypassrls"},
-		{f.OwnsDatabase || f.OwnsTables, "owns what it works on: it could take the schema's locks away", "run cutonce migrate with another role, grant this one select, insert, update and delete, and set CUTONCE_MIGRATE=false"},
+		{f.OwnsDatabase || f.OwnsTables, "owns what it works on: it could take the schema's locks away", "run cutonce migrate with another role, grant cutonce_app, cutonce_worker to this one, and set CUTONCE_MIGRATE=false"},
 	} {
 		if one.is {
 			before = true
 			see.warn(one.fix, "%s %s", f.Role, one.says)
 		}
 	}
-	if len(f.Missing) > 0 {
-		see.fail("grant select, insert, update, delete on them", "%s may not read and write %s", f.Role, strings.Join(f.Missing, ", "))
-	} else if !before {
+	if f.Wall != nil && f.Wall.Inherits && !f.Superuser {
+		before = true
+		see.warn("alter role … noinherit, or from Postgres 16 on: grant cutonce_worker to … with inherit false", "%s sees every tenant without taking a role", f.Role)
+	}
+	if !before {
 		see.ok("%s can do its work and nothing that it need not", f.Role)
+	}
+}
+
+// tenants says whether the second wall between tenants stands: what the service's statements are bound by, whatever they ask for.
+func (d *Deployment) tenants(_ context.Context, see *Seen) {
+	if d.facts == nil {
+		see.unseen(errNoDatabase)
+		return
+	}
+	w, login := d.facts.Wall, d.facts.Role
+	if w == nil {
+		see.unseen(errSchema)
+		return
+	}
+	const fix = "grant cutonce_app, cutonce_worker to the login, with an administrator's role"
+	for _, one := range []struct {
+		is        bool
+		says, fix string
+	}{
+		{!w.Roles, "cutonce_app or cutonce_worker is missing: roles belong to the server, and do not come with a dump", "create role cutonce_app nologin; create role cutonce_worker nologin; then restore the database again"},
+		{w.Roles && !w.Takes, login + " may not take the roles cutonce_app and cutonce_worker", fix},
+		{len(w.Loose) > 0, strings.Join(w.Loose, " and ") + " can do more than keep to a tenant", "alter role … nosuperuser nobypassrls nocreaterole nocreatedb; revoke cutonce_worker from cutonce_app"},
+		{len(w.Open) > 0, "row-level security does not guard " + strings.Join(w.Open, ", ") + " as it should: somebody has changed the schema", "alter table … enable row level security, force row level security, with the policies of migration 00014"},
+		{len(w.Missing) > 0, "rights are missing: " + strings.Join(w.Missing, "; "), "grant them again, as migration 00014 does"},
+	} {
+		if one.is {
+			see.fail(one.fix, "%s", one.says)
+		}
+	}
+	if w.Roles && w.Takes && len(w.Loose)+len(w.Open)+len(w.Missing) == 0 {
+		see.ok("every table is behind row-level security, forced on its owner too; %s works as cutonce_app, which sees one tenant, and as cutonce_worker", login)
 	}
 }
 

@@ -53,7 +53,7 @@ func Checks(d *Deployment) []Check {
 		checks = append(checks, Check{"issuer " + i.URL, func(ctx context.Context, s *Seen) { d.issuer(ctx, s, i) }})
 	}
 	checks = append(checks, Check{"policy", d.policy}, Check{"database", d.database}, Check{"database durability", d.durability},
-		Check{"database role", d.role}, Check{"migrations", d.migrations}, Check{"database clock", d.databaseClock},
+		Check{"database role", d.role}, Check{"tenants", d.tenants}, Check{"migrations", d.migrations}, Check{"database clock", d.databaseClock},
 		Check{"policy in force", d.inForce}, Check{"seal key", d.sealKey}, Check{"witness", d.witnessed}, Check{"restore", d.restore})
 	return append(checks, d.connectorChecks()...)
 }

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,7 +126,15 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		"a role that walls do not bind": {func(t *testing.T, p patient) { alter(t, p, "bypassrls") }, "database role", doctor.Warning, "row-level security"},
 		"a role with few connections":   {func(t *testing.T, p patient) { alter(t, p, "connection limit 20") }, "database", doctor.Warning, "two replicas do not fit"},
 		"an owner":                      {func(t *testing.T, p patient) { execute(t, p.owner, "alter table previews owner to "+roleOf(t, p)) }, "database role", doctor.Warning, "owns what it works on"},
-		"a role that may not write":     {func(t *testing.T, p patient) { execute(t, p.owner, "revoke insert on decisions from "+roleOf(t, p)) }, "database role", doctor.Failed, "decisions"},
+		"a role that may not write":     {func(t *testing.T, p patient) { execute(t, p.owner, "revoke insert on decisions from cutonce_app") }, "tenants", doctor.Failed, "decisions (cutonce_app: insert)"},
+		"a role that takes none":        {func(t *testing.T, p patient) { execute(t, p.owner, "revoke cutonce_worker from "+roleOf(t, p)) }, "tenants", doctor.Failed, "may not take the roles"},
+		"a role that inherits":          {func(t *testing.T, p patient) { inherit(t, p) }, "database role", doctor.Warning, "sees every tenant"},
+		"a table without its wall":      {func(t *testing.T, p patient) { execute(t, p.owner, "alter table decisions disable row level security") }, "tenants", doctor.Failed, "does not guard decisions"},
+		"a wall that spares the owner": {func(t *testing.T, p patient) {
+			execute(t, p.owner, "alter table decisions no force row level security")
+		}, "tenants", doctor.Failed, "does not guard decisions"},
+		"a policy that was dropped":     {func(t *testing.T, p patient) { execute(t, p.owner, "drop policy every_tenant on seals") }, "tenants", doctor.Failed, "does not guard seals"},
+		"a policy beside":               {func(t *testing.T, p patient) { execute(t, p.owner, "create policy x on previews using (true)") }, "tenants", doctor.Failed, "does not guard previews"},
 		"somebody else's tables beside": {func(t *testing.T, p patient) { execute(t, p.owner, "create table customers (id int)") }, "migrations", doctor.Warning, "public.customers"},
 		"somebody else's database": {func(t *testing.T, p patient) {
 			other := pgtest.URL(t)
@@ -221,6 +230,12 @@ func roleOf(t testing.TB, p patient) string {
 		t.Fatal("the URL names no role")
 	}
 	return role
+}
+
+// inherit gives the login what the worker may do, without taking its role.
+func inherit(t testing.TB, p patient) {
+	alter(t, p, "inherit")
+	execute(t, p.owner, fmt.Sprintf("revoke cutonce_worker from %[1]s; grant cutonce_worker to %[1]s", roleOf(t, p)))
 }
 
 func alter(t testing.TB, p patient, how string) {

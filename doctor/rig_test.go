@@ -59,11 +59,11 @@ func healthy(t testing.TB) patient {
 	role := fmt.Sprintf("doctor_%d", roles.Add(1)) + strings.ToLower(rand.Text()[:8])
 	t.Cleanup(func() { p.drop(role) }) // after the database
 	admin := pgtest.Admin(t)
-	if _, err := admin.Exec(t.Context(), fmt.Sprintf("create role %s login password 'of-the-tests'", role)); err != nil {
+	if _, err := admin.Exec(t.Context(), fmt.Sprintf("create role %s login noinherit password 'of-the-tests'", role)); err != nil {
 		t.Fatal(err)
 	}
 	p.owner = pgtest.URL(t, pgtest.Migrated(migrations.FS, store.Migrate))
-	execute(t, p.owner, fmt.Sprintf("grant select, insert, update, delete on all tables in schema public to %s", role))
+	execute(t, p.owner, fmt.Sprintf("grant cutonce_app, cutonce_worker to %s", role))
 	s, err := config.Load([]string{
 		"CUTONCE_DATABASE_URL=" + as(t, p.owner, role), "CUTONCE_SECRET=" + secret, "CUTONCE_PUBLIC_URL=https://cutonce.example",
 		"CUTONCE_SIGNIN_CLIENT_ID=console", "CUTONCE_SIGNIN_CLIENT_SECRET=a secret", "CUTONCE_ADS_URL=" + platform, "CUTONCE_ADS_SYSTEM=ads.example/agency",

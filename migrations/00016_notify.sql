@@ -22,6 +22,10 @@ create table notify_told (
 comment on table notify_told is 'What was made into deliveries because a clock came near: once per change and deadline. Removed a day after the deadline.';
 create index notify_told_deadline on notify_told (deadline);
 
+-- Both are of all tenants, and the worker's.
+select wall('notify_place', '', '', 'select, insert, update');
+select wall('notify_told', '', '', 'select, insert, delete');
+
 -- +goose Down
 drop table notify_told;
 drop table notify_place;

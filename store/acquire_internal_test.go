@@ -19,20 +19,20 @@ import (
 // Connections of the reserve that are lost for a while must not keep outcomes from being recorded.
 func TestTheMainPoolHelpsOutTheReserve(t *testing.T) {
 	t.Parallel()
-	s, err := Open(t.Context(), Config{URL: pgtest.URL(t), MaxConns: 4})
+	s, err := Open(t.Context(), Config{URL: pgtest.URL(t, pgtest.Migrated(migrations.FS, Migrate)), MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
 	for range reserved {
-		conn, err := s.reserve.Acquire(t.Context())
+		conn, err := s.reserve.pool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(conn.Release)
 	}
 	got := 0
-	err = s.pipeline(t.Context(), s.reserve, func(b *pgx.Batch) { b.Queue(`select 7`) }, func(r pgx.BatchResults) error {
+	err = s.pipeline(t.Context(), bounded{pool: s.reserve.pool, worker: true}, func(b *pgx.Batch) { b.Queue(`select 7`) }, func(r pgx.BatchResults) error {
 		return r.QueryRow().Scan(&got)
 	})
 	if err != nil || got != 7 {
@@ -49,7 +49,7 @@ func TestTheLastLookBeforeASendHasTheReserve(t *testing.T) {
 	}
 	t.Cleanup(s.Close)
 	for range 2 { // the crowd
-		conn, err := s.pool.Acquire(t.Context())
+		conn, err := s.pool.pool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

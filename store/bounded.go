@@ -15,71 +15,123 @@ import (
 // those who must know (see pipeline).
 const longest = 5 * time.Second
 
-// bounded is a pool whose statements end in time.
-type bounded struct{ *pgxpool.Pool }
+// bounded is a pool whose statements end in time, and say first for whom they are: the tenant that their arguments name or, through
+// the worker's, all of them (tenancy.go). The pool itself is for what is no statement.
+type bounded struct {
+	pool   *pgxpool.Pool
+	worker bool
+}
 
-// QueryRow is pgxpool's, within the bound, which ends with Scan.
-func (b bounded) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	sql, args = positional(ctx, sql, args)
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	return boundedRow{row: b.Pool.QueryRow(ctx, sql, args...), cancel: cancel}
+// queryRow reads one row, when it is scanned.
+func (b bounded) queryRow(ctx context.Context, sql string, args pgx.NamedArgs) pgx.Row {
+	return boundedRow{b: b, ctx: ctx, sql: sql, args: args}
 }
 
 type boundedRow struct {
-	row    pgx.Row
-	cancel context.CancelFunc
+	b    bounded
+	ctx  context.Context
+	sql  string
+	args pgx.NamedArgs
 }
 
 // Scan reads the row.
 func (r boundedRow) Scan(into ...any) error {
-	defer r.cancel()
-	return passing(r.row.Scan(into...))
+	return r.b.send(r.ctx, r.sql, r.args, func(results pgx.BatchResults) error { return results.QueryRow().Scan(into...) })
 }
 
-// Exec is pgxpool's, within the bound.
-func (b bounded) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+// exec runs one statement whose rows nobody reads.
+func (b bounded) exec(ctx context.Context, sql string, args pgx.NamedArgs) error {
+	return b.send(ctx, sql, args, func(results pgx.BatchResults) error {
+		_, err := results.Exec()
+		return err
+	})
+}
+
+// send runs one statement in one round trip, within the bound.
+func (b bounded) send(ctx context.Context, sql string, args pgx.NamedArgs, read func(pgx.BatchResults) error) error {
+	begin, with, err := b.on(args)
+	if err != nil {
+		return err
+	}
+	return b.sendBatch(ctx, single(ctx, begin, with, sql, args), read)
+}
+
+// sendAll runs several statements in one round trip, within the bound.
+func (b bounded) sendAll(ctx context.Context, queue func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+	batch, err := b.scoped(ctx, queue)
+	if err != nil {
+		return err
+	}
+	return b.sendBatch(ctx, batch, read)
+}
+
+func (b bounded) sendBatch(ctx context.Context, batch *pgx.Batch, read func(pgx.BatchResults) error) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	tag, err := b.Pool.Exec(ctx, sql, args...)
-	return tag, passing(err)
+	return passing(receive(b.pool.SendBatch(ctx, batch), read))
 }
 
-// read reads one row, and once more if the first connection turned out to be broken: after a restart of the server every
-// pooled connection is, so they are all given up before the second time.
+// receive reads the results of a batch behind its first statement, and ends it.
+func receive(results pgx.BatchResults, read func(pgx.BatchResults) error) error {
+	_, err := results.Exec()
+	if err == nil {
+		err = read(results)
+	}
+	if err2 := results.Close(); err == nil || errors.Is(err, pgx.ErrNoRows) && err2 != nil {
+		err = err2
+	}
+	return err
+}
+
+// read reads one row, and once more if the first connection turned out to be broken.
 func (b bounded) read(ctx context.Context, sql string, args pgx.NamedArgs, into ...any) error {
-	err := b.QueryRow(ctx, sql, args).Scan(into...)
+	return b.twice(ctx, func() error { return b.queryRow(ctx, sql, args).Scan(into...) })
+}
+
+// twice reads once more if the first connection turned out to be broken: after a restart of the server every pooled connection is, so
+// they are all given up before the second time.
+func (b bounded) twice(ctx context.Context, read func() error) error {
+	err := read()
 	var broken *passingError
 	if errors.As(err, &broken) && ctx.Err() == nil {
 		if broken.cut() {
-			b.Reset()
+			b.pool.Reset()
 		}
-		err = b.QueryRow(ctx, sql, args).Scan(into...)
+		err = read()
 	}
 	return err
 }
 
 // collect reads all rows.
-func collect[T any](ctx context.Context, b bounded, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
-	return collectAs(ctx, b, pgx.QueryExecModeCacheStatement, sql, args, scan)
+func collect[T any](ctx context.Context, b bounded, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (list []T, err error) {
+	err = b.send(ctx, sql, args, func(results pgx.BatchResults) (err error) {
+		list, err = collected(results, scan)
+		return err
+	})
+	return list, err
 }
 
 // collectPlanned reads all rows by a plan that is made for these very arguments: the way to a tenant's rare changes is not the way to
 // another's many.
-func collectPlanned[T any](ctx context.Context, b bounded, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
-	return collectAs(ctx, b, pgx.QueryExecModeCacheDescribe, sql, args, scan)
+func collectPlanned[T any](ctx context.Context, b bounded, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (list []T, err error) {
+	tenant, err := tenantOf(args)
+	if err != nil {
+		return nil, err
+	}
+	batch := single(ctx, sqlAsTenantPlanned, []any{pgx.NamedArgs{"tenant": tenant}}, sql, args)
+	err = b.sendBatch(ctx, batch, func(results pgx.BatchResults) (err error) {
+		list, err = collected(results, scan)
+		return err
+	})
+	return list, err
 }
 
-func collectAs[T any](
-	ctx context.Context, b bounded, mode pgx.QueryExecMode, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T],
-) ([]T, error) {
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	rows, err := b.Query(ctx, sql, mode, args)
+func collected[T any](results pgx.BatchResults, scan pgx.RowToFunc[T]) ([]T, error) {
+	rows, err := results.Query()
 	if err != nil {
-		return nil, passing(err)
+		return nil, err
 	}
-	list, err := pgx.CollectRows(rows, scan)
-	return list, passing(err)
+	return pgx.CollectRows(rows, scan)
 }
 
 // passingError is a database that cannot be reached for the moment. It says that trying again later is right, which holds for

@@ -113,20 +113,17 @@ func claimArgs(c commit.Claim) pgx.NamedArgs {
 func (s *Store) pipeline(ctx context.Context, pool bounded, queue func(*pgx.Batch), read func(pgx.BatchResults) error) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
+	batch, err := pool.scoped(ctx, queue)
+	if err != nil {
+		return err
+	}
 	conn, err := s.acquire(ctx, pool)
 	if err != nil {
 		return passing(fmt.Errorf("getting a connection: %w", err))
 	}
 	defer conn.Release()
 	delete(conn.Conn().PgConn().CustomData(), warned)
-	var batch pgx.Batch
-	queue(&batch)
-	for _, q := range batch.QueuedQueries {
-		q.SQL, q.Arguments = positional(ctx, q.SQL, q.Arguments)
-	}
-	results := conn.SendBatch(ctx, &batch)
-	readErr := read(results)
-	if err := errors.Join(readErr, results.Close()); err != nil {
+	if err := receive(conn.SendBatch(ctx, batch), read); err != nil {
 		if inDoubt(err) {
 			return fmt.Errorf("%w: %w", commit.ErrInDoubt, passing(err))
 		}
@@ -136,17 +133,22 @@ func (s *Store) pipeline(ctx context.Context, pool bounded, queue func(*pgx.Batc
 }
 
 // write runs one statement that is a transaction of its own, and reads the row that it returns.
-func (s *Store) write(ctx context.Context, sql string, args pgx.NamedArgs, into ...any) error {
+func (s *Store) write(ctx context.Context, pool bounded, sql string, args pgx.NamedArgs, into ...any) error {
+	begin, with, err := pool.on(args)
+	if err != nil {
+		return err
+	}
 	return again(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, longest)
 		defer cancel()
-		conn, err := s.pool.Acquire(ctx)
+		conn, err := pool.pool.Acquire(ctx)
 		if err != nil {
 			return passing(fmt.Errorf("getting a connection: %w", err))
 		}
 		defer conn.Release()
 		delete(conn.Conn().PgConn().CustomData(), warned)
-		if err := conn.QueryRow(ctx, sql, args).Scan(into...); err != nil {
+		results := conn.SendBatch(ctx, single(ctx, begin, with, sql, args))
+		if err := receive(results, func(r pgx.BatchResults) error { return r.QueryRow().Scan(into...) }); err != nil {
 			return passing(err)
 		}
 		return trusted(conn)
@@ -170,23 +172,23 @@ const lull = 20 * time.Millisecond
 // acquire takes a connection, and one of the main pool where the reserve has none: a connection that was given up can count
 // as taken for a while longer, and two of those must not keep outcomes from being recorded.
 func (s *Store) acquire(ctx context.Context, pool bounded) (*pgxpool.Conn, error) {
-	if pool != s.reserve {
-		return pool.Acquire(ctx)
+	if pool.pool != s.reserve.pool {
+		return pool.pool.Acquire(ctx)
 	}
-	if s.reserve.Stat().AcquiredConns() >= reserved && s.pool.Stat().IdleConns() > 0 {
+	if s.reserve.pool.Stat().AcquiredConns() >= reserved && s.pool.pool.Stat().IdleConns() > 0 {
 		// Nobody else needs that one just now. Should somebody have been faster, the reserve is as good.
 		now, cancel := context.WithTimeout(ctx, lull)
 		defer cancel()
-		if conn, err := s.pool.Acquire(now); err == nil {
+		if conn, err := s.pool.pool.Acquire(now); err == nil {
 			return conn, nil
 		}
 	}
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if conn, err := pool.Acquire(soon); err == nil {
+	if conn, err := pool.pool.Acquire(soon); err == nil {
 		return conn, nil
 	}
-	return s.pool.Acquire(ctx)
+	return s.pool.pool.Acquire(ctx)
 }
 
 // sqlLockPreview is a statement of its own where the next one must see what the holder of the row before it has written:
@@ -228,23 +230,44 @@ func (s *Store) ConfirmClaim(ctx context.Context, k commit.Key, attempt uuid.UUI
 	return nil
 }
 
-// sqlCheckLease reads the clock in a subquery where it searches: an index can be asked for a subquery's value, and not for what a
-// volatile function gives row by row. A target with ten thousand past changes, or with hundreds within the settle time, must not hold up
-// the next one: the index knows which version each of them replaced.
 const sqlCheckLease = `
 select e.current_attempt = @attempt and e.state in ('applying', 'unknown'),
-  case when e.state = 'applying' then e.lease_until else coalesce(e.probe_until, e.lease_until) end - clock_timestamp(),
-  exists (select from executions r where r.target_key = e.target_key and r.state = 'applied' and r.preview_id <> e.preview_id
-    and r.version_before = @version and @version <> '' and r.finished_at > (select clock_timestamp()) - @settle_for::interval)
+  case when e.state = 'applying' then e.lease_until else coalesce(e.probe_until, e.lease_until) end - clock_timestamp()
 from executions e where e.preview_id = @id and e.item = @item and e.tenant_id is not distinct from @tenant`
+
+// sqlReplaced asks of all tenants, who meet at a target, whether the version that was just read has been replaced. It reads the clock in
+// a subquery where it searches: an index can be asked for a subquery's value, and not for what a volatile function gives row by row. A
+// target with ten thousand past changes, or with hundreds within the settle time, must not hold up the next one: the index knows which
+// version each of them replaced.
+const sqlReplaced = `
+select exists (select from executions r where r.target_key = (select target_key from executions where preview_id = @id and item = @item)
+  and r.state = 'applied' and r.preview_id <> @id and r.version_before = @version
+  and r.finished_at > (select clock_timestamp()) - @settle_for::interval)`
 
 // CheckLease is the sender's last look before the write. It has the reserved connections, because the time to send counts from
 // the question: behind a crowd of readers it would be over before the answer.
 func (s *Store) CheckLease(ctx context.Context, k commit.Key, attempt uuid.UUID, version string, settle time.Duration) (commit.LeaseCheck, error) {
 	var check commit.LeaseCheck
-	err := s.reserve.read(ctx, sqlCheckLease, pgx.NamedArgs{
+	args := pgx.NamedArgs{
 		"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt, "version": version, "settle_for": settle,
-	}, &check.Current, &check.Left, &check.ReplacedHere)
+	}
+	err := s.reserve.twice(ctx, func() error {
+		return s.reserve.sendAll(ctx, func(b *pgx.Batch) {
+			b.Queue(sqlCheckLease, args)
+			if version != "" {
+				b.Queue(sqlAsWorker)
+				b.Queue(sqlReplaced, args)
+			}
+		}, func(r pgx.BatchResults) error {
+			if err := r.QueryRow().Scan(&check.Current, &check.Left); err != nil || version == "" {
+				return err
+			}
+			if _, err := r.Exec(); err != nil {
+				return err
+			}
+			return r.QueryRow().Scan(&check.ReplacedHere)
+		})
+	})
 	if err != nil {
 		return check, fmt.Errorf("reading the lease: %w", missing(err))
 	}

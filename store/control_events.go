@@ -19,9 +19,14 @@ const (
 select exists (select from u)`
 )
 
-// control runs one change of controls under the lock that every claim holds shared.
+// control runs one change of a tenant's controls under the lock that every claim holds shared.
 func (s *Store) control(ctx context.Context, sql string, args pgx.NamedArgs, into ...any) error {
-	return s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
+	return s.controlBy(ctx, s.pool, sql, args, into...)
+}
+
+// controlBy is control for what may concern the whole deployment, which is the worker's.
+func (s *Store) controlBy(ctx context.Context, pool bounded, sql string, args pgx.NamedArgs, into ...any) error {
+	return s.pipeline(ctx, pool, func(b *pgx.Batch) {
 		b.Queue(sqlControlLock)
 		b.Queue(sql, args)
 	}, func(r pgx.BatchResults) error {

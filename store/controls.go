@@ -30,7 +30,7 @@ const sqlActivePolicy = `select policy_version from controls where tenant_id = '
 
 // PolicyInForce is the version of the policy that claims rest on.
 func (s *Store) PolicyInForce(ctx context.Context) (version string, err error) {
-	if err := s.pool.read(ctx, sqlActivePolicy, pgx.NamedArgs{}, &version); err != nil {
+	if err := s.worker.read(ctx, sqlActivePolicy, pgx.NamedArgs{}, &version); err != nil {
 		return "", fmt.Errorf("reading the policy in force: %w", err)
 	}
 	return version, nil
@@ -57,7 +57,7 @@ func (s *Store) activate(ctx context.Context, version, text string, again bool) 
 		"version": version, "text": text, "again": again, "actor": service, "body": body(map[string]any{"version": version}),
 	}
 	var inForce bool
-	err := s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
+	err := s.pipeline(ctx, s.worker, func(b *pgx.Batch) {
 		b.Queue(sqlControlLock)
 		b.Queue(sqlActivatePolicy, args)
 		b.Queue(sqlPolicyInForce, args)
@@ -83,7 +83,7 @@ const sqlDurability = `select current_setting('fsync'), current_setting('synchro
 // Durability reports the settings without which a claim could be lost after it was acknowledged.
 func (s *Store) Durability(ctx context.Context) (durable bool, settings string, err error) {
 	var fsync, commits, pages string
-	if err := s.pool.QueryRow(ctx, sqlDurability).Scan(&fsync, &commits, &pages); err != nil {
+	if err := s.worker.queryRow(ctx, sqlDurability, nil).Scan(&fsync, &commits, &pages); err != nil {
 		return false, "", fmt.Errorf("reading the durability settings: %w", err)
 	}
 	durable = fsync == "on" && commits != "off" && pages == "on"
@@ -112,7 +112,7 @@ type Backlog struct {
 // Backlog counts what waits for people or proof, over all tenants.
 func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	var b Backlog
-	err := s.pool.QueryRow(ctx, sqlBacklog).Scan(&b.Pending, &b.PendingAge, &b.Unknown, &b.UnknownAge, &b.NeedsOperator, &b.Contradictions)
+	err := s.worker.queryRow(ctx, sqlBacklog, nil).Scan(&b.Pending, &b.PendingAge, &b.Unknown, &b.UnknownAge, &b.NeedsOperator, &b.Contradictions)
 	if err != nil {
 		return b, fmt.Errorf("counting the backlog: %w", err)
 	}

@@ -224,7 +224,7 @@ func TestADeadDatabaseIsAnErrorOnEveryPath(t *testing.T) {
 			return err
 		},
 		"store.RecordDecision": func() error {
-			_, _, err := r.store.RecordDecision(ctx, approvals.RecordedDecision{ID: p.ID})
+			_, _, err := r.store.RecordDecision(ctx, approvals.RecordedDecision{ID: p.ID, Tenant: p.Tenant})
 			return err
 		},
 		"store.Queue":          func() error { _, _, _, err := r.store.Queue(ctx, "acme", approvals.Page{}); return err },

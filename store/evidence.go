@@ -31,7 +31,7 @@ type Evidence struct {
 // Evidence reads it over all tenants.
 func (s *Store) Evidence(ctx context.Context) (e Evidence, err error) {
 	var lag float64
-	if err := s.pool.QueryRow(ctx, sqlEvidence).Scan(&lag, &e.Restoring, &e.Held, &e.FoundEnded); err != nil {
+	if err := s.worker.queryRow(ctx, sqlEvidence, nil).Scan(&lag, &e.Restoring, &e.Held, &e.FoundEnded); err != nil {
 		return e, fmt.Errorf("reading how far the seals are behind: %w", err)
 	}
 	e.SealLag = time.Duration(lag * float64(time.Second))

@@ -28,7 +28,7 @@ func PublicName(chain [16]byte) string { return preview.ID(chain).String() }
 // tenants' leaves are written as hashes that say nothing.
 func (s *Store) Export(ctx context.Context, f ExportFilter, to io.Writer) error {
 	w := audit.NewWriter(to, PublicName)
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err := s.worker.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		x := export{tx: tx, w: w, args: pgx.NamedArgs{"tenant": f.Tenant, "part": !f.Since.IsZero(), "since": f.Since}}
 		var at time.Time
 		if err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&at); err != nil {

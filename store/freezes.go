@@ -57,6 +57,14 @@ func scopeOf(o commit.FreezeOrder) string {
 	return o.By.Tenant
 }
 
+// over is the worker where a freeze concerns every tenant.
+func (s *Store) over(o commit.FreezeOrder) bounded {
+	if o.Kind == commit.FreezeEverything {
+		return s.worker
+	}
+	return s.pool
+}
+
 func freezeArgs(o commit.FreezeOrder) pgx.NamedArgs {
 	var lasts *time.Duration
 	said := map[string]any{"kind": string(o.Kind), "name": o.Name, "by": o.By.HumanName(), "reason": o.Reason}
@@ -64,7 +72,7 @@ func freezeArgs(o commit.FreezeOrder) pgx.NamedArgs {
 		lasts, said["for_s"] = &o.For, int64(o.For/time.Second)
 	}
 	return pgx.NamedArgs{
-		"scope": scopeOf(o), "freeze_kind": string(o.Kind), "name": o.Name, "by": o.By.HumanName(), "reason": o.Reason, "for": lasts,
+		"scope": scopeOf(o), "tenant": scopeOf(o), "freeze_kind": string(o.Kind), "name": o.Name, "by": o.By.HumanName(), "reason": o.Reason, "for": lasts,
 		"actor": o.By.ID(), "body": body(said),
 	}
 }
@@ -72,7 +80,7 @@ func freezeArgs(o commit.FreezeOrder) pgx.NamedArgs {
 // Freeze sets a freeze under the lock that every claim holds shared. See commit.Freezes.
 func (s *Store) Freeze(ctx context.Context, o commit.FreezeOrder) (commit.Freeze, error) {
 	f := commit.Freeze{Kind: o.Kind, Name: o.Name, By: o.By.HumanName(), Reason: o.Reason}
-	err := s.control(ctx, sqlFreeze, freezeArgs(o), &f.At, &f.Until)
+	err := s.controlBy(ctx, s.over(o), sqlFreeze, freezeArgs(o), &f.At, &f.Until)
 	if err != nil {
 		return f, fmt.Errorf("setting a freeze: %w", err)
 	}
@@ -81,7 +89,7 @@ func (s *Store) Freeze(ctx context.Context, o commit.FreezeOrder) (commit.Freeze
 
 // Lift ends a freeze. See commit.Freezes.
 func (s *Store) Lift(ctx context.Context, o commit.FreezeOrder) (lifted bool, err error) {
-	if err = s.control(ctx, sqlLift, freezeArgs(o), &lifted); err != nil {
+	if err = s.controlBy(ctx, s.over(o), sqlLift, freezeArgs(o), &lifted); err != nil {
 		return false, fmt.Errorf("lifting a freeze: %w", err)
 	}
 	return lifted, nil

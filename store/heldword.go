@@ -108,7 +108,7 @@ const sqlProposeHeld = heldNow + `, ok as (
 func (s *Store) StateHeld(ctx context.Context, id preview.ID, happened bool, name, reason string) (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wordWithin)
 	defer cancel()
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = s.worker.transact(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		h, err := heldWordIn(ctx, tx, id)
 		if err != nil {
 			return err

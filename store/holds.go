@@ -25,7 +25,7 @@ select tenant_id, preview_id, action from (
 
 // NextHeld lists held changes that are due. See commit.Holds.
 func (s *Store) NextHeld(ctx context.Context, limit int) ([]commit.Due, error) {
-	due, err := collect(ctx, s.pool, sqlNextHeld, pgx.NamedArgs{"limit": limit}, func(r pgx.CollectableRow) (commit.Due, error) {
+	due, err := collect(ctx, s.worker, sqlNextHeld, pgx.NamedArgs{"limit": limit}, func(r pgx.CollectableRow) (commit.Due, error) {
 		var d commit.Due
 		var id uuid.UUID
 		err := r.Scan(&d.Tenant, &id, &d.Action)

@@ -41,9 +41,11 @@ type Facts struct {
 	Followers int
 	// Applied and Known are the newest migration of the database, 0 if there is none, and of this build.
 	Applied, Known int64
-	// Foreign are tables that are not ours; Missing are our tables that the role may not read or write.
-	Foreign, Missing []string
+	// Foreign are tables that are not ours.
+	Foreign []string
 	// What follows is known only where Applied is Known.
+	Wall *Wall
+	// The rest also asks for a login that may take the worker's role.
 	Policy    string
 	Before    bool // the policy that was asked about has been in force before
 	Restoring bool
@@ -72,6 +74,7 @@ func Inspect(ctx context.Context, q Question) (f Facts, err error) {
 	if err != nil {
 		return f, errors.New("the database URL is not readable: use postgres://user:password@host:port/database")
 	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // which prepares nothing, as a pooler may want it
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return f, fmt.Errorf("connecting to the database: %w", err)
@@ -104,6 +107,12 @@ func (f *Facts) readAll(ctx context.Context, tx pgx.Tx, q Question) error {
 	}
 	if f.Applied != f.Known {
 		return nil
+	}
+	if err := f.readWall(ctx, tx); err != nil || !f.Wall.Roles || !f.Wall.Takes {
+		return err
+	}
+	if err := asWorker(ctx, tx, sqlAsWorker); err != nil {
+		return err
 	}
 	return f.readControls(ctx, tx, q)
 }
@@ -164,15 +173,11 @@ func (f *Facts) number(setting string) int {
 
 // Tables that belong to an extension are the extension's affair.
 const sqlTableFacts = `
-select n.nspname, c.relname, pg_has_role(c.relowner, 'usage') and not (select rolsuper from pg_roles where rolname = current_user),
-  has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+select n.nspname, c.relname, pg_has_role(c.relowner, 'usage') and not (select rolsuper from pg_roles where rolname = current_user)
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p', 'f') and n.nspname <> 'information_schema' and n.nspname not like 'pg\_%'
   and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
 order by 1, 2`
-
-// readOnlyTables are those that the service itself never writes.
-var readOnlyTables = []string{migrations.VersionTable, "preview_transitions", "execution_transitions", "river_migration"}
 
 func (f *Facts) readTables(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, sqlTableFacts)
@@ -181,16 +186,13 @@ func (f *Facts) readTables(ctx context.Context, tx pgx.Tx) error {
 	}
 	ours := OurTables()
 	var schema, table string
-	var owns, writes bool
-	_, err = pgx.ForEachRow(rows, []any{&schema, &table, &owns, &writes}, func() error {
+	var owns bool
+	_, err = pgx.ForEachRow(rows, []any{&schema, &table, &owns}, func() error {
 		switch known := slices.Contains(ours, table); {
 		case !known && !strings.HasPrefix(schema, "cutonce_verify_"):
 			f.Foreign = append(f.Foreign, schema+"."+table)
 		case known:
 			f.OwnsTables = f.OwnsTables || owns
-			if !writes && !slices.Contains(readOnlyTables, table) {
-				f.Missing = append(f.Missing, table)
-			}
 		}
 		return nil
 	})

@@ -56,6 +56,7 @@ func withProvider(url string, vet Vet, use func(*goose.Provider) error) error {
 	if err != nil {
 		return fmt.Errorf("the database URL is not readable")
 	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // which prepares nothing that would outlast a transaction
 	db := sql.OpenDB(stdlib.GetConnector(*config, vet.options()...))
 	defer db.Close()
 	versions, err := database.NewStore(database.DialectPostgres, migrations.VersionTable)

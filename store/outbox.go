@@ -16,7 +16,8 @@ import (
 )
 
 // Outbox makes the chained events into deliveries, each once: the place in the feed moves in the transaction that makes them. It has a
-// small pool of its own, so that whatever happens to deliveries takes no connection away from changes.
+// small pool of its own, so that whatever happens to deliveries takes no connection away from changes, and its connections are the
+// worker's from their beginning: what River does is of all tenants.
 type Outbox struct{ pool *pgxpool.Pool }
 
 // outboxConns suffice for the relay, for River's own work and for a few deliveries that look at their change.
@@ -24,7 +25,14 @@ const outboxConns = 5
 
 // OpenOutbox connects. The places are those of the database, whichever replica asks.
 func OpenOutbox(ctx context.Context, c Config) (*Outbox, error) {
-	pool, err := newPool(ctx, c, outboxConns)
+	link, err := c.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if link.pooled {
+		return nil, errors.New("deliveries need connections of their own, and a transaction pooler has none to give: name the server itself in CUTONCE_DATABASE_DIRECT_URL")
+	}
+	pool, err := c.newPool(ctx, link, outboxConns, func(p *pgxpool.Config) { p.ConnConfig.RuntimeParams["role"] = "cutonce_worker" })
 	if err != nil {
 		return nil, err
 	}

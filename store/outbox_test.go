@@ -34,6 +34,7 @@ func openOutbox(t testing.TB, r *rig) *store.Outbox {
 func (r *rig) keep() func(context.Context, pgx.Tx, []preview.Moved) error {
 	r.t.Helper()
 	r.exec(`create table if not exists kept (preview_id uuid, seq bigint, kind text)`)
+	r.exec(`grant insert on kept to cutonce_worker`)
 	return func(ctx context.Context, tx pgx.Tx, moved []preview.Moved) error {
 		for _, m := range moved {
 			if _, err := tx.Exec(ctx, `insert into kept values ($1, $2, $3)`, m.ID.UUID(), m.Seq, m.Kind); err != nil {

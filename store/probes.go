@@ -55,7 +55,7 @@ func (s *Store) MarkLapsed(ctx context.Context, limit int) (int, error) {
 	total := 0
 	for _, sweep := range []struct{ sql, kind string }{{sqlLapse, "lease_lapsed"}, {sqlExpire, "expired"}} {
 		var n int
-		err := s.write(ctx, sweep.sql, pgx.NamedArgs{
+		err := s.write(ctx, s.worker, sweep.sql, pgx.NamedArgs{
 			"limit": limit, "kind": sweep.kind, "actor": service, "body": body(map[string]any{}),
 		}, &n)
 		if err != nil {
@@ -80,7 +80,7 @@ where place <= @limit order by next_probe_at`
 
 // NextProbes lists due probes. See commit.Store.
 func (s *Store) NextProbes(ctx context.Context, limit int) ([]commit.Due, error) {
-	due, err := collect(ctx, s.pool, sqlNextProbes, pgx.NamedArgs{"limit": limit}, func(r pgx.CollectableRow) (commit.Due, error) {
+	due, err := collect(ctx, s.worker, sqlNextProbes, pgx.NamedArgs{"limit": limit}, func(r pgx.CollectableRow) (commit.Due, error) {
 		var d commit.Due
 		var id uuid.UUID
 		err := r.Scan(&d.Tenant, &id, &d.Item, &d.Action)

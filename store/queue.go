@@ -21,6 +21,21 @@ var queueTables = []string{"river_migration", "river_job", "river_leader", "rive
 // sqlQueueLock lets one replica at a time bring River's tables up to this build. It ends with its session.
 const sqlQueueLock = `select pg_advisory_lock(hashtextextended('cutonce.queue', 0))`
 
+// sqlQueueGrants gives River's tables to the worker, and to nobody else. A grant that is there already changes nothing.
+const sqlQueueGrants = `
+do $$
+declare what record;
+begin
+  for what in select c.oid::regclass as name, c.relkind as kind from pg_class c
+    where c.relnamespace = current_schema()::regnamespace and c.relname like 'river\_%' and c.relkind in ('r', 'S')
+      and not case when c.relkind = 'S' then has_sequence_privilege('cutonce_worker', c.oid, 'usage')
+        else has_table_privilege('cutonce_worker', c.oid, 'delete') end
+  loop
+    execute format('grant %s on %s %s to cutonce_worker', case what.kind when 'S' then 'usage' else 'select, insert, update, delete' end,
+      case what.kind when 'S' then 'sequence' else 'table' end, what.name);
+  end loop;
+end $$`
+
 // migrateQueue brings River's tables up to this build.
 func migrateQueue(ctx context.Context, url string, vet Vet) error {
 	return withQueue(ctx, url, vet, func(m *rivermigrate.Migrator[pgx.Tx], pool *pgxpool.Pool) error {
@@ -34,6 +49,9 @@ func migrateQueue(ctx context.Context, url string, vet Vet) error {
 		}
 		if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 			return fmt.Errorf("migrating the queue: %w", err)
+		}
+		if _, err := lock.Exec(ctx, sqlQueueGrants); err != nil {
+			return fmt.Errorf("granting the queue to the worker: %w", err)
 		}
 		return nil
 	})
@@ -53,7 +71,12 @@ func queuePending(ctx context.Context, url string) (pending bool, err error) {
 }
 
 func withQueue(ctx context.Context, url string, vet Vet, use func(*rivermigrate.Migrator[pgx.Tx], *pgxpool.Pool) error) error {
-	pool, err := newPool(ctx, Config{URL: url, Vet: vet}, 2)
+	c := Config{URL: url, Vet: vet}
+	link, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	pool, err := c.newPool(ctx, link, 2)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (s *Store) DeclareRestore(ctx context.Context, r Restore) (declared bool, h
 	}
 	ctx, cancel := context.WithTimeout(ctx, declareFor)
 	defer cancel()
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = s.worker.transact(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sqlControlLock); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ with ok as materialized (
 
 // FinishRestore lifts the freeze of a restore. What is still held stays so, each by itself. finished is false where there was none.
 func (s *Store) FinishRestore(ctx context.Context, by, reason string) (finished bool, err error) {
-	err = s.control(ctx, sqlFinishRestore, pgx.NamedArgs{"actor": by, "body": body(map[string]any{"reason": reason})}, &finished)
+	err = s.controlBy(ctx, s.worker, sqlFinishRestore, pgx.NamedArgs{"actor": by, "body": body(map[string]any{"reason": reason})}, &finished)
 	if err != nil {
 		return false, fmt.Errorf("finishing a restore: %w", err)
 	}
@@ -137,7 +137,7 @@ where state in ('held', 'found_ended', 'handed_over') order by state, preview_id
 // RestoreStatus reads how the last restore stands.
 func (s *Store) RestoreStatus(ctx context.Context) (r RestoreStatus, err error) {
 	var to, at *time.Time
-	err = s.pool.read(ctx, sqlRestoreStatus, pgx.NamedArgs{}, &r.Restoring, &to, &at, &r.By, &r.Reason)
+	err = s.worker.read(ctx, sqlRestoreStatus, pgx.NamedArgs{}, &r.Restoring, &to, &at, &r.By, &r.Reason)
 	if err != nil {
 		return r, fmt.Errorf("reading how a restore stands: %w", err)
 	}
@@ -149,12 +149,12 @@ func (s *Store) RestoreStatus(ctx context.Context) (r RestoreStatus, err error) 
 		State string
 		N     int
 	}
-	counts, err1 := collect(ctx, s.pool, sqlHoldCounts, pgx.NamedArgs{}, pgx.RowToStructByPos[count])
+	counts, err1 := collect(ctx, s.worker, sqlHoldCounts, pgx.NamedArgs{}, pgx.RowToStructByPos[count])
 	for _, c := range counts {
 		r.Counts[c.State] = c.N
 	}
 	var err2 error
-	r.Open, err2 = collect(ctx, s.pool, sqlHolds, pgx.NamedArgs{}, func(rows pgx.CollectableRow) (h HeldChange, err error) {
+	r.Open, err2 = collect(ctx, s.worker, sqlHolds, pgx.NamedArgs{}, func(rows pgx.CollectableRow) (h HeldChange, err error) {
 		var id uuid.UUID
 		err = rows.Scan(&id, &h.Tenant, &h.Action, &h.State, &h.Looks, &h.NeedsOperator, &h.SaidBy)
 		h.ID = preview.ID(id)

@@ -73,7 +73,7 @@ type Retired struct {
 func (s *Store) Retire(ctx context.Context, keep time.Duration, after preview.ID, limit int) (Retired, error) {
 	var r Retired
 	var next *uuid.UUID
-	err := s.write(ctx, sqlRetire, pgx.NamedArgs{"keep": keep, "after": after.UUID(), "limit": limit, "actor": service},
+	err := s.write(ctx, s.worker, sqlRetire, pgx.NamedArgs{"keep": keep, "after": after.UUID(), "limit": limit, "actor": service},
 		&r.Count, &next, &r.Done)
 	if err != nil {
 		return Retired{Next: after}, fmt.Errorf("retiring old changes: %w", err)

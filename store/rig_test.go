@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -278,13 +279,16 @@ func newRig(t testing.TB, options ...func(*rig)) *rig {
 		r.url = pgtest.URL(t, template())
 	}
 	r.setZone()
-	r.store = openPool(t, r.url, cmp.Or(r.conns, 8))
-	r.direct = r.store
 	pool, err := pgxpool.New(t.Context(), r.url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.pool = pool
+	if _, err := pool.Exec(t.Context(), sqlServing); err != nil {
+		t.Fatal(err)
+	}
+	r.store = openPool(t, r.url, cmp.Or(r.conns, 8))
+	r.direct = r.store
 	t.Cleanup(pool.Close)
 	t.Cleanup(r.verifyAtEnd) // after the drains, which are registered later
 	if err := r.store.ActivatePolicy(t.Context(), policyVersion, "test"); err != nil {
@@ -320,11 +324,30 @@ func (r *rig) setZone() {
 	}
 }
 
+// sqlServing makes the login that stores of these tests have: one that may take the two roles and nothing else, so that whatever a test
+// does, it does behind the wall. The server keeps it for the next test.
+const sqlServing = `
+do $$ begin
+  create role cutonce_test_serving login noinherit password 'of-the-tests' in role cutonce_app, cutonce_worker;
+exception when duplicate_object or unique_violation then null;
+end $$`
+
+// serving is a database's address for that login.
+func serving(t testing.TB, database string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("cutonce_test_serving", "of-the-tests")
+	return u.String()
+}
+
 func openStore(t testing.TB, url string) *store.Store { return openPool(t, url, 8) }
 
 func openPool(t testing.TB, url string, conns int32) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{URL: url, MaxConns: conns})
+	s, err := store.Open(t.Context(), store.Config{URL: serving(t, url), MaxConns: conns})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ where p.created_at >= clock_timestamp() - @since::interval order by p.id`
 // EachRuled reads what was prepared since then, with its content, requester and ruling, one by one in the order of preparing. It is
 // one read-only transaction that blocks nobody; it ends at the first error that each returns.
 func (s *Store) EachRuled(ctx context.Context, since time.Duration, each func(preview.Preview) error) error {
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err := s.worker.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sqlRuled, pgx.NamedArgs{"since": since})
 		if err != nil {
 			return err

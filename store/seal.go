@@ -239,10 +239,10 @@ func scanSeal(row pgx.Row) (s audit.Seal, err error) {
 
 // SealAt reads one seal. See audit.History.
 func (s *Store) SealAt(ctx context.Context, number int64) (*audit.Seal, error) {
-	return sealIf(s.pool.QueryRow(ctx, sqlSealAt, pgx.NamedArgs{"number": number}))
+	return sealIf(s.worker.queryRow(ctx, sqlSealAt, pgx.NamedArgs{"number": number}))
 }
 
 // LastSeal reads the last seal, nil if there is none.
 func (s *Store) LastSeal(ctx context.Context) (*audit.Seal, error) {
-	return sealIf(s.pool.QueryRow(ctx, sqlLastSeal))
+	return sealIf(s.worker.queryRow(ctx, sqlLastSeal, nil))
 }

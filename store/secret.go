@@ -36,11 +36,11 @@ func (s *Store) AdoptSecret(ctx context.Context, secret []byte, replace bool) er
 	mac.Write([]byte("cutonce: the mark of a secret"))
 	mark := mac.Sum(nil)
 	args := pgx.NamedArgs{"mark": mark, "replace": replace, "actor": service, "body": body(map[string]any{})}
-	if err := s.control(ctx, sqlAdoptSecret, args, nil); err != nil {
+	if err := s.controlBy(ctx, s.worker, sqlAdoptSecret, args, nil); err != nil {
 		return fmt.Errorf("noting the secret: %w", err)
 	}
 	var known []byte
-	if err := s.pool.read(ctx, sqlSecretMark, pgx.NamedArgs{}, &known); err != nil {
+	if err := s.worker.read(ctx, sqlSecretMark, pgx.NamedArgs{}, &known); err != nil {
 		return fmt.Errorf("reading the secret's mark: %w", err)
 	}
 	if !bytes.Equal(known, mark) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Sessions keeps the console's sessions beside the changes. A session that has ended is removed when its person signs in
-// again.
+// again. Whose a session is, is known only once it was found: by the hash of its token, and so over all tenants.
 type Sessions struct{ *Store }
 
 var _ session.Store = Sessions{}
@@ -24,7 +24,7 @@ values (@hash, @tenant, @person, @actor, clock_timestamp() + @absolute_for::inte
 
 // Put stores a new session.
 func (s Sessions) Put(ctx context.Context, r session.Record) error {
-	return s.exec(ctx, "storing a session", sqlPutSession, pgx.NamedArgs{
+	return s.run(ctx, s.pool, "storing a session", sqlPutSession, pgx.NamedArgs{
 		"hash": r.Hash[:], "tenant": r.Tenant, "person": r.Person, "actor": r.Actor, "absolute_for": r.AbsoluteFor,
 	})
 }
@@ -35,7 +35,7 @@ where hash = @hash and expires_at > clock_timestamp() and last_seen_at + @idle_f
 
 // Get finds a session that has not ended.
 func (s Sessions) Get(ctx context.Context, hash [32]byte, idleFor time.Duration) (actor []byte, idle time.Duration, err error) {
-	err = s.pool.read(ctx, sqlGetSession, pgx.NamedArgs{"hash": hash[:], "idle_for": idleFor}, &actor, &idle)
+	err = s.worker.read(ctx, sqlGetSession, pgx.NamedArgs{"hash": hash[:], "idle_for": idleFor}, &actor, &idle)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, 0, session.ErrNone
@@ -49,25 +49,25 @@ const sqlTouchSession = `update sessions set last_seen_at = clock_timestamp() wh
 
 // Touch says that the session is in use.
 func (s Sessions) Touch(ctx context.Context, hash [32]byte) error {
-	return s.exec(ctx, "keeping a session", sqlTouchSession, pgx.NamedArgs{"hash": hash[:]})
+	return s.run(ctx, s.worker, "keeping a session", sqlTouchSession, pgx.NamedArgs{"hash": hash[:]})
 }
 
 const sqlDeleteSession = `delete from sessions where hash = @hash`
 
 // Delete ends a session.
 func (s Sessions) Delete(ctx context.Context, hash [32]byte) error {
-	return s.exec(ctx, "ending a session", sqlDeleteSession, pgx.NamedArgs{"hash": hash[:]})
+	return s.run(ctx, s.worker, "ending a session", sqlDeleteSession, pgx.NamedArgs{"hash": hash[:]})
 }
 
 const sqlDeleteSessions = `delete from sessions where tenant_id = @tenant and person = @person`
 
 // DeleteAll ends every session of a person.
 func (s Sessions) DeleteAll(ctx context.Context, tenant, person string) error {
-	return s.exec(ctx, "ending a person's sessions", sqlDeleteSessions, pgx.NamedArgs{"tenant": tenant, "person": person})
+	return s.run(ctx, s.pool, "ending a person's sessions", sqlDeleteSessions, pgx.NamedArgs{"tenant": tenant, "person": person})
 }
 
-func (s Sessions) exec(ctx context.Context, doing, sql string, args pgx.NamedArgs) error {
-	if _, err := s.pool.Exec(ctx, sql, args); err != nil {
+func (s Sessions) run(ctx context.Context, pool bounded, doing, sql string, args pgx.NamedArgs) error {
+	if err := pool.exec(ctx, sql, args); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return nil

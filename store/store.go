@@ -12,7 +12,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,8 +27,11 @@ import (
 // Store is the three ports on one database.
 type Store struct {
 	pool bounded
+	// worker is the same pool for what concerns no one tenant.
+	worker bounded
 	// reserve is a small pool for recording outcomes, so that a crowd of readers never keeps an outcome from being written.
 	reserve bounded
+	pooled  bool
 }
 
 var (
@@ -43,6 +45,8 @@ type Config struct {
 	URL string
 	// MaxConns bounds the main pool; zero means 16. Two more connections are kept for recording outcomes.
 	MaxConns int32
+	// Pooler says what stands between this process and Postgres.
+	Pooler Pooler
 	// Vet, if set, is asked of a connection each time that it is taken from a pool; an error keeps it from being used.
 	Vet Vet
 }
@@ -57,82 +61,44 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.MaxConns == 0 {
 		c.MaxConns = 16
 	}
-	main, err := newPool(ctx, c, c.MaxConns)
+	link, err := c.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	reserve, err := newPool(ctx, c, reserved)
+	main, err := c.newPool(ctx, link, c.MaxConns)
+	if err != nil {
+		return nil, err
+	}
+	reserve, err := c.newPool(ctx, link, reserved)
 	if err != nil {
 		main.Close()
 		return nil, err
 	}
-	return &Store{pool: bounded{main}, reserve: bounded{reserve}}, nil
-}
-
-func newPool(ctx context.Context, c Config, size int32) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(c.URL)
-	if err != nil {
-		// The parse error may quote the URL, and the URL holds a password.
-		return nil, errors.New("the database URL is not readable: use postgres://user:password@host:port/database")
-	}
-	config.MaxConns = size
-	config.ConnConfig.RuntimeParams["application_name"] = "cutonce"
-	config.ConnConfig.OnNotice = noteWarning
-	if c.Vet != nil {
-		config.PrepareConn = c.Vet.prepare
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("making a connection pool: %w", err)
-	}
-	first, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	if err := readsCommitted(first, pool); err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return pool, nil
-}
-
-// prepare is a pool's hook: a connection that was refused is given up.
-func (v Vet) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) {
-	err := v(ctx, conn)
-	return err == nil, err
-}
-
-// readsCommitted connects, and refuses a database whose sessions would keep one snapshot for a whole transaction: the second
-// statement of a claim must see what was committed while the first one waited for its lock. A start-up parameter would set it,
-// but transaction poolers refuse those.
-func readsCommitted(ctx context.Context, pool *pgxpool.Pool) error {
-	var level string
-	if err := pool.QueryRow(ctx, `select current_setting('transaction_isolation')`).Scan(&level); err != nil {
-		return passing(fmt.Errorf("connecting to the database: %w", err))
-	}
-	if level != "read committed" {
-		return fmt.Errorf("the database's default_transaction_isolation is %q: it must be \"read committed\"", level)
-	}
-	return nil
+	return &Store{pool: bounded{pool: main}, worker: bounded{pool: main, worker: true}, reserve: bounded{pool: reserve}, pooled: link.pooled}, nil
 }
 
 // Close ends all connections.
 func (s *Store) Close() {
-	s.pool.Close()
-	s.reserve.Close()
+	s.pool.pool.Close()
+	s.reserve.pool.Close()
 }
 
 // Ping reports whether the database answers, to readers and to those who record outcomes.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	return passing(errors.Join(s.pool.Ping(ctx), s.reserve.Ping(ctx)))
+	return passing(errors.Join(s.pool.pool.Ping(ctx), s.reserve.pool.Ping(ctx)))
 }
 
+// Pooled reports whether a connection pooler stands between, so that no statement stays prepared.
+func (s *Store) Pooled() bool { return s.pooled }
+
 // Stat is for metrics.
-func (s *Store) Stat() *pgxpool.Stat { return s.pool.Stat() }
+func (s *Store) Stat() *pgxpool.Stat { return s.pool.pool.Stat() }
 
 // Now is the database's time.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
-	err = s.pool.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
+	err = s.worker.queryRow(ctx, `select clock_timestamp()`, nil).Scan(&now)
 	return now, err
 }
 

@@ -32,7 +32,7 @@ from edge left join lateral (
 // TailEnd reads where the feed ends. See preview.Feed.
 func (s *Store) TailEnd(ctx context.Context) (place preview.Place, err error) {
 	var edge string
-	if err := s.pool.read(ctx, sqlTailEnd, nil, &edge); err != nil {
+	if err := s.worker.read(ctx, sqlTailEnd, nil, &edge); err != nil {
 		return place, fmt.Errorf("finding the end of the feed: %w", err)
 	}
 	if place.Transaction, err = strconv.ParseUint(edge, 10, 64); err != nil {
@@ -52,7 +52,7 @@ type tailed struct {
 
 // Tail reads the feed. See preview.Feed.
 func (s *Store) Tail(ctx context.Context, after preview.Place, limit int) ([]preview.Moved, preview.Place, error) {
-	rows, err := collect(ctx, s.pool, sqlTail, tailArgs(after, limit), scanTailed)
+	rows, err := collect(ctx, s.worker, sqlTail, tailArgs(after, limit), scanTailed)
 	if err != nil {
 		return nil, after, fmt.Errorf("reading the feed: %w", err)
 	}

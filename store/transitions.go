@@ -73,7 +73,7 @@ func (s *Store) RequestApproval(ctx context.Context, m preview.Move) (preview.Pr
 
 // move runs one transition in one round trip.
 func (s *Store) move(ctx context.Context, sql string, args pgx.NamedArgs) (moved bool, err error) {
-	err = s.write(ctx, sql, args, &moved)
+	err = s.write(ctx, s.pool, sql, args, &moved)
 	return moved, err
 }
 
@@ -93,7 +93,7 @@ func (s *Store) moveAndRead(ctx context.Context, tenant string, id preview.ID, s
 func (s *Store) moved(ctx context.Context, sql string, args pgx.NamedArgs) (preview.Preview, bool, error) {
 	var r row
 	var now time.Time
-	err := s.write(ctx, sql, args, append(r.into(), &now)...)
+	err := s.write(ctx, s.pool, sql, args, append(r.into(), &now)...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return preview.Preview{}, false, nil

@@ -66,7 +66,7 @@ func witnessArgs(w audit.Seal) pgx.NamedArgs {
 // durably runs one transaction on one snapshot. Where it has written something that must last, it returns nil only if the server
 // acknowledged that without a warning.
 func (s *Store) durably(ctx context.Context, do func(pgx.Tx) (wrote bool, err error)) error {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.worker.pool.Acquire(ctx)
 	if err != nil {
 		return passing(fmt.Errorf("getting a connection: %w", err))
 	}
@@ -74,7 +74,7 @@ func (s *Store) durably(ctx context.Context, do func(pgx.Tx) (wrote bool, err er
 	delete(conn.Conn().PgConn().CustomData(), warned)
 	var wrote bool
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) (err error) {
-		if _, err := tx.Exec(ctx, `set local synchronous_commit = on`); err != nil {
+		if err := asWorker(ctx, tx, sqlAsWorkerDurably); err != nil {
 			return err
 		}
 		wrote, err = do(tx)
