@@ -122,7 +122,8 @@ func (s *service) peoplesDoor() (*web.Console, error) {
 	}
 	deps := web.Deps{
 		Approvals: s.approvals, Commits: s.commits, Freezes: s.commits, Sessions: sessions, Catalog: s.texts, Log: s.log, Version: version,
-		PublicURL: origin(s.settings), RequestID: requestID, Feed: s.store,
+		PublicURL: origin(s.settings), RequestID: requestID, Feed: s.store, Zones: s.settings.ConsoleZones,
+		Previews: s.previews, Trails: s.store, Keys: s.sealer.Key.Trusted(),
 		Key: func(tenant string, id preview.ID, item int) string {
 			return commit.IdempotencyKey([]byte(s.settings.Secret), tenant, id, item)
 		},
@@ -206,7 +207,7 @@ var routes = []string{
 	"/v1/previews/{id}/undo",
 	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/v1/freezes", "/healthz", "/readyz", "/openapi.yaml",
 	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/changes/{id}", "/changes/{id}/review",
-	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/apply", "/live", "/changes/{id}/probe", "/changes/{id}/resolution", "/freeze", "/freeze/lift", "/assets/{name}",
+	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/apply", "/live", "/changes/{id}/probe", "/changes/{id}/resolution", "/changes/{id}/again", "/freeze", "/freeze/lift", "/assets/{name}",
 }
 
 var routeTable = func() *http.ServeMux {
