@@ -44,7 +44,7 @@ func (o *Outbox) Pool() *pgxpool.Pool { return o.pool }
 
 // Load reads a change over the outbox's own connections. See commit.Store.
 func (o *Outbox) Load(ctx context.Context, tenant string, id preview.ID, detail bool) (commit.Change, commit.Epochs, error) {
-	return (&Store{pool: bounded{o.pool}}).Load(ctx, tenant, id, detail)
+	return (&Store{pool: bounded{pool: o.pool}}).Load(ctx, tenant, id, detail)
 }
 
 // Close ends its connections.

@@ -83,7 +83,7 @@ func (r trailRow) trail(id preview.ID) audit.Trail {
 
 // leafSums are the hashes of a seal's leaves. What they are of, which are other tenants' changes too, stays here.
 func (s *Store) leafSums(ctx context.Context, seal int64) ([][sha256.Size]byte, error) {
-	sums, err := collect(ctx, s.pool, sqlTrailLeaves, pgx.NamedArgs{"seal": seal, "limit": mostTrailLeaves + 1}, func(row pgx.CollectableRow) ([sha256.Size]byte, error) {
+	sums, err := collect(ctx, s.worker, sqlTrailLeaves, pgx.NamedArgs{"seal": seal, "limit": mostTrailLeaves + 1}, func(row pgx.CollectableRow) ([sha256.Size]byte, error) {
 		var l audit.Leaf
 		var chain uuid.UUID
 		err := row.Scan(&l.Kind, &chain, &l.Tenant, &l.Seq, &l.Head)
