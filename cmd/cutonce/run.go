@@ -59,6 +59,13 @@ func (s *service) run(ctx context.Context, l listeners, ready func()) error {
 		_ = store.Retention{Store: s.store, Keep: s.settings.Retention, Log: s.log}.Run(sweeping) // as above
 	})
 	sweeper.Go(func() { _ = s.sealer.Run(sweeping) }) // as above
+	if s.outbox != nil {
+		sweeper.Go(func() {
+			if err := s.outbox.Run(sweeping); err != nil {
+				s.log.Warn("notifications under way were cut off; they are told again", "error", err)
+			}
+		})
+	}
 	ready()
 	select {
 	case <-ctx.Done():

@@ -18,6 +18,7 @@ import (
 	"github.com/cutonce/cutonce/internal/catalog"
 	"github.com/cutonce/cutonce/internal/config"
 	"github.com/cutonce/cutonce/internal/metrics"
+	"github.com/cutonce/cutonce/notify/outbox"
 	"github.com/cutonce/cutonce/policy"
 	"github.com/cutonce/cutonce/preview"
 	"github.com/cutonce/cutonce/store"
@@ -46,7 +47,9 @@ type service struct {
 	metrics   *metrics.Metrics
 	limiter   *auth.Limiter
 	sealer    audit.Sealer
-	closers   []func()
+	// outbox tells people, nil where no file says whom.
+	outbox  *outbox.Outbox
+	closers []func()
 }
 
 // build makes the parts in the order in which they need each other. When it returns an error, nothing is left open.
@@ -81,7 +84,10 @@ func build(ctx context.Context, b blueprint) (_ *service, err error) {
 	if s.verifier, err = auth.New(keys, verifierOf(b.settings, b.log)); err != nil {
 		return nil, err
 	}
-	return s, s.makeServices(rules)
+	if err := s.makeServices(rules); err != nil {
+		return nil, err
+	}
+	return s, s.prepareNotify(ctx)
 }
 
 // loadActions makes the connectors and the texts, and compiles the policy about them. It asks nobody for anything.

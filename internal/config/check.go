@@ -141,6 +141,7 @@ func (c Clock) check() Problems {
 	}{
 		{"PREVIEW_TTL", c.PreviewTTL}, {"APPROVAL", c.Approval}, {"APPLY_WINDOW", c.ApplyWindow}, {"SEND", c.Send}, {"LEASE", c.Lease},
 		{"SEND_MARGIN", c.SendMargin}, {"SETTLE", c.Settle}, {"SWEEP", c.Sweep}, {"PROBE_BASE", c.ProbeBase}, {"SEAL", c.Seal},
+		{"EXPIRING", c.Expiring},
 	} {
 		if one.d <= 0 {
 			p.add("CUTONCE_CLOCK_%s: longer than nothing", one.name)

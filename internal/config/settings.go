@@ -54,6 +54,8 @@ type Settings struct {
 	SealKeyFile string `env:"SEAL_KEY_FILE" doc:"A file with the Ed25519 private key that audit seals are signed with, the same on every replica (openssl genpkey -algorithm ed25519). Without it the key is made from the deployment's secret: whoever holds that secret can then sign seals."`
 	SealWitness string `env:"SEAL_WITNESS" doc:"A file outside the database's own machine and backups that holds the last durable seal. A database that does not know it, at start or at any pass, was restored from a backup: applies are frozen until an operator has looked. One file per replica, or a shared one."`
 
+	NotifyFile string `env:"NOTIFY_FILE" doc:"A YAML file that says who is told of what, by webhook, Slack or mail. Without it nobody is. Secrets are not in it: it names the environment variables that hold them. See docs/notifications.md."`
+
 	Retention time.Duration `env:"RETENTION" doc:"How long a change stays on record after the last thing that happened to it, such as 8760h for a year; at least 720h. Then its record is removed but for a tombstone: its ID is unknown and its idempotency key is refused, for ever. Default: changes are kept for ever. See docs/retention.md."`
 
 	ConsoleZones []string `env:"CONSOLE_ZONES" doc:"Time zones that the console shows times in, such as Asia/Tokyo,Asia/Seoul: the first is what everybody gets who has not chosen another, and UTC can always be chosen. Times always bear their zone's name. Default: UTC. A browser that runs scripts shows its own zone where nobody chose."`
@@ -138,5 +140,6 @@ type Clock struct {
 	Sweep       time.Duration `env:"SWEEP" default:"5s" doc:"How often lapsed changes are listed and probed; at most 10s."`
 	Seal        time.Duration `env:"SEAL" default:"5s" doc:"How often audit chains that have changed are sealed; at most 1m."`
 	ProbeBase   time.Duration `env:"PROBE_BASE" default:"1s" doc:"The pause after the first probe that proved nothing; it doubles, up to five minutes."`
+	Expiring    time.Duration `env:"EXPIRING" default:"1h" doc:"How long before the end of its time a change that waits for approval is told of as about to expire; never before the last quarter of that time."`
 	ApplyWait   time.Duration `env:"APPLY_WAIT" default:"20s" doc:"How long apply waits before it answers as things stand; at most 50s."`
 }

@@ -28,6 +28,9 @@ type Metrics struct {
 	cycles   *prometheus.CounterVec
 	sends    *prometheus.HistogramVec
 	requests *prometheus.HistogramVec
+	// deliveries are registered where people are told (see WatchDeliveries).
+	deliveries *prometheus.CounterVec
+	now        func() time.Time
 }
 
 var (
@@ -40,6 +43,7 @@ var (
 // New registers everything.
 func New(c Config) *Metrics {
 	m := &Metrics{
+		deliveries: newDeliveries(), now: c.Now,
 		registry: prometheus.NewRegistry(),
 		cycles: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutonce_changes_total",
