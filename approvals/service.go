@@ -22,6 +22,9 @@ import (
 type Store interface {
 	// Preview reads a preview with its votes and the database's time. It returns the fault not_found for an unknown ID.
 	Preview(ctx context.Context, tenant string, id preview.ID) (preview.Preview, time.Time, error)
+	// Recall is a preview as this process saw it last. It asks nobody, and state, votes and clock may be out of date: go by it only
+	// to a method that compares them.
+	Recall(tenant string, id preview.ID) (p preview.Preview, ok bool)
 	// RequestApproval moves needs_approval to pending. moved is false if it was not in that state, or too late.
 	RequestApproval(ctx context.Context, m preview.Move) (p preview.Preview, moved bool, err error)
 	// RecordDecision stores a vote and the state it leads to, if the preview is still at the revision, digest and states
@@ -93,6 +96,8 @@ type RecordedConfirmation struct {
 // Ruler is the policy that rules at apply.
 type Ruler interface {
 	Evaluate(policy.Facts) policy.Ruling
+	// UsesTime reports whether Evaluate depends on the moment.
+	UsesTime() bool
 }
 
 // Deps are what a Service needs.
@@ -125,7 +130,7 @@ const maxText = 2000
 // Request puts a change into the queue. Only its requester may ask; asking again changes nothing. The returned preview may
 // be in any later state: the transports show it as a status call would.
 func (s *Service) Request(ctx context.Context, who actor.Actor, id preview.ID, justification string) (preview.Preview, error) {
-	p, _, err := s.Store.Preview(ctx, who.Tenant, id)
+	p, err := s.waiting(ctx, who.Tenant, id)
 	if err != nil {
 		return preview.Preview{}, err
 	}
@@ -145,6 +150,16 @@ func (s *Service) Request(ctx context.Context, who actor.Actor, id preview.ID, j
 		Tenant: who.Tenant, ID: id, By: who, Reason: justification, LiveFor: s.clocks(p).ApprovalFor,
 	})
 	return moved, err
+}
+
+// waiting is a preview that nobody has been asked about yet, as this process saw it last, or any as it is stored. Whose it is and what
+// it is about never changes, and RequestApproval compares the rest.
+func (s *Service) waiting(ctx context.Context, tenant string, id preview.ID) (preview.Preview, error) {
+	if p, ok := s.Store.Recall(tenant, id); ok && p.State == preview.NeedsApproval {
+		return p, nil
+	}
+	p, _, err := s.Store.Preview(ctx, tenant, id)
+	return p, err
 }
 
 func (s *Service) mayWrite(who actor.Actor, p preview.Preview) error {
@@ -218,6 +233,9 @@ func (s *Service) Item(who actor.Actor, p preview.Preview) Item {
 func (s *Service) Missing(p preview.Preview) policy.Requirement {
 	return Tally(p.Ruling, current(p)).Missing
 }
+
+// UsesTime reports whether Standing depends on the moment.
+func (s *Service) UsesTime() bool { return s.Policy.UsesTime() }
 
 // Standing says whether an approved preview may still be applied under the policy as it is now; at is the database's time.
 func (s *Service) Standing(p preview.Preview, at time.Time) (preview.Standing, policy.Ruling) {

@@ -21,6 +21,8 @@ type Rechecker interface {
 	// Missing is who must still approve a change that waits.
 	Missing(p preview.Preview) preview.Requirement
 	Standing(p preview.Preview, at time.Time) (preview.Standing, preview.Ruling)
+	// UsesTime reports whether Standing depends on the moment.
+	UsesTime() bool
 }
 
 // Deps are what a Service needs.
@@ -105,6 +107,9 @@ const epochRetries = 3
 // policy_denied, approval_required, target_busy, target_unavailable (nothing was sent). A change that ends unknown,
 // not_applied or any other status is returned without an error: its status says so.
 func (s *Service) Apply(ctx context.Context, who actor.Actor, action string, id preview.ID, wait time.Duration) (Change, error) {
+	if c, done, err := s.applyAtOnce(ctx, who, action, id, wait); done {
+		return c, err
+	}
 	for range epochRetries {
 		c, epochs, err := s.Store.Load(ctx, who.Tenant, id, false)
 		if err != nil {
@@ -164,22 +169,59 @@ func (s *Service) claim(ctx context.Context, who actor.Actor, c Change, epochs E
 	case err != nil:
 		return s.reload(ctx, c, err)
 	}
+	c, err = s.claimAndSend(ctx, who, c, epochs, action, wait)
+	if errors.Is(err, ErrNotClaimed) {
+		return s.afterLostClaim(ctx, c, wait)
+	}
+	return c, err
+}
+
+// claimAndSend claims what was authorised. ErrNotClaimed and ErrEpochsMoved are for the caller to deal with.
+func (s *Service) claimAndSend(
+	ctx context.Context, who actor.Actor, c Change, epochs Epochs, action connector.Registered, wait time.Duration,
+) (Change, error) {
 	cl := Claim{
 		Key: Key{Tenant: c.Preview.Tenant, ID: c.Preview.ID}, Attempt: uuid.New(), By: who, Digest: c.Preview.Digest,
-		Version: c.Preview.Plan.Version, Epochs: epochs, Clocks: s.clocks(action),
+		Revision: c.Preview.Revision, Version: c.Preview.Plan.Version, Epochs: epochs, Clocks: s.clocks(action),
 		Resolvers: action.ResolveBy,
 	}
 	// The claim is never cancelled by the caller: a cancelled commit would be a commit in doubt.
-	err = s.claimDurably(context.WithoutCancel(ctx), cl)
+	err := s.claimDurably(context.WithoutCancel(ctx), cl)
 	switch {
 	case errors.Is(err, ErrTargetBusy):
 		return c, s.busy(ctx, c)
-	case errors.Is(err, ErrNotClaimed):
-		return s.afterLostClaim(ctx, c, wait)
 	case err != nil:
 		return c, err
 	}
 	return s.sendAndWait(ctx, c, cl, action, wait)
+}
+
+// applyAtOnce applies a change as this process saw it last, which spares a reading. Whatever would refuse it is looked at anew, and a
+// claim compares state, clock, digest, votes and epochs with what is stored: done is false where it did not find them so. Rules about
+// the time are asked with the database's.
+func (s *Service) applyAtOnce(
+	ctx context.Context, who actor.Actor, action string, id preview.ID, wait time.Duration,
+) (_ Change, done bool, _ error) {
+	c, epochs, ok := s.Store.RecallChange(who.Tenant, id)
+	if !ok || c.Status != StatusApproved || s.Recheck.UsesTime() || s.mayApply(who, action, c) != nil {
+		return Change{}, false, nil
+	}
+	registered, err := s.served(c, epochs)
+	if err != nil {
+		return Change{}, false, nil
+	}
+	if standing, _ := s.Recheck.Standing(c.Preview, c.Now); standing != preview.Stands {
+		return Change{}, false, nil
+	}
+	if err := s.permitted(ctx, who, c, registered); err != nil {
+		c, err = s.reload(ctx, c, err)
+		return c, true, err
+	}
+	c, err = s.claimAndSend(ctx, who, c, epochs, registered, wait)
+	if errors.Is(err, ErrNotClaimed) || errors.Is(err, ErrEpochsMoved) {
+		return Change{}, false, nil
+	}
+	return c, true, err
 }
 
 func (s *Service) clocks(a connector.Registered) connector.Clocks {
@@ -190,6 +232,18 @@ func (s *Service) clocks(a connector.Registered) connector.Clocks {
 
 // authorize repeats, at apply, every check that prepare made: the rules may have changed since.
 func (s *Service) authorize(ctx context.Context, who actor.Actor, c Change, epochs Epochs) (connector.Registered, error) {
+	action, err := s.served(c, epochs)
+	if err != nil {
+		return action, err
+	}
+	if err := s.permitted(ctx, who, c, action); err != nil {
+		return action, err
+	}
+	return action, s.standing(ctx, c, action)
+}
+
+// served checks that nothing of ours stands in the way: action, restore, freeze and policy.
+func (s *Service) served(c Change, epochs Epochs) (connector.Registered, error) {
 	action, ok := s.Actions.Action(c.Preview.Action)
 	switch {
 	case !ok || action.Version != c.Preview.ActionVersion:
@@ -203,15 +257,20 @@ func (s *Service) authorize(ctx context.Context, who actor.Actor, c Change, epoc
 	case epochs.PolicyVersion != s.PolicyVersion:
 		return action, fault.New(fault.Conflict, nil).WithKey("fault.conflict.policy_moved").WithNext(fault.NextRetryLater)
 	}
+	return action, nil
+}
+
+// permitted asks the target's own permission system.
+func (s *Service) permitted(ctx context.Context, who actor.Actor, c Change, action connector.Registered) error {
 	permission, err := action.Connector.Authorize(ctx, who, connector.VerbApply, c.Preview.Plan.Target)
 	if err != nil {
 		s.Log.WarnContext(ctx, "the permission system did not answer", "preview_id", c.Preview.ID.String(), "error", err)
-		return action, fault.New(fault.TargetUnavailable, nil).Because(err)
+		return fault.New(fault.TargetUnavailable, nil).Because(err)
 	}
 	if !permission.Allowed {
-		return action, preview.NotPermitted(who, action.System, permission)
+		return preview.NotPermitted(who, action.System, permission)
 	}
-	return action, s.standing(ctx, c, action)
+	return nil
 }
 
 func (s *Service) standing(ctx context.Context, c Change, action connector.Registered) error {

@@ -130,6 +130,8 @@ type Claim struct {
 	Attempt uuid.UUID
 	By      actor.Actor
 	Digest  canon.Digest
+	// Revision is the preview's, whose votes were counted.
+	Revision int64
 	// Version is the target's version that the plan was made at.
 	Version string
 	Epochs  Epochs
@@ -182,7 +184,7 @@ type Recorded struct {
 var (
 	// ErrNotClaimed: the preview was not approved, or its clock had ended, or its digest differs. Read the status.
 	ErrNotClaimed = errors.New("the preview was not there to be claimed")
-	// ErrEpochsMoved: freeze, policy or approvers changed since they were read. Authorise again.
+	// ErrEpochsMoved: freeze, policy, approvers or votes changed since they were read. Authorise again.
 	ErrEpochsMoved = errors.New("the authorisation is out of date")
 	// ErrTargetBusy: another execution holds the target.
 	ErrTargetBusy = errors.New("the target is held by another change")
@@ -194,6 +196,9 @@ var (
 type Store interface {
 	// Load reads a change and the epochs in one round trip. It returns the fault not_found for an unknown ID.
 	Load(ctx context.Context, tenant string, id preview.ID, detail bool) (Change, Epochs, error)
+	// RecallChange is a change that nobody had claimed when this process saw it last, with epochs that are no younger. It asks
+	// nobody, and any part of it may be out of date: go by it only to a claim, which compares all of it.
+	RecallChange(tenant string, id preview.ID) (c Change, e Epochs, ok bool)
 	// ClaimApproved claims an approved preview. Only ErrNotClaimed, ErrEpochsMoved, ErrTargetBusy and ErrInDoubt are
 	// expected. A nil error means that the claim is durable.
 	ClaimApproved(ctx context.Context, c Claim) error

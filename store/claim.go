@@ -23,10 +23,10 @@ select set_config('synchronous_commit', 'on', true), pg_advisory_xact_lock_share
 const sqlClaim = `
 with c as (` + sqlEpochs + `
 ), l as materialized (
-  select id, tenant_id, action, target_key, state, deadline, digest from previews where id = @id and tenant_id is not distinct from @tenant for update
+  select id, tenant_id, action, target_key, state, deadline, digest, revision from previews where id = @id and tenant_id is not distinct from @tenant for update
 ), ok as (
   select l.*, clock_timestamp() as now from l, c
-  where l.state = 'approved' and l.deadline > clock_timestamp() and l.digest = @digest
+  where l.state = 'approved' and l.deadline > clock_timestamp() and l.digest = @digest and l.revision = @revision
     and not c.restoring and c.freeze_epoch = @freeze_epoch and c.policy_epoch = @policy_epoch and c.approvers_epoch = @approvers_epoch
     and not (c.frozen and exists (select from freeze_over(l.tenant_id, l.action, l.target_key)))
     and (c.restored_at is null or not exists (select from restore_holds h where h.preview_id = l.id and h.state = 'held'))
@@ -55,11 +55,12 @@ with c as (` + sqlEpochs + `
 )
 select exists (select from u) as claimed,
   (select freeze_epoch = @freeze_epoch and policy_epoch = @policy_epoch and approvers_epoch = @approvers_epoch from c),
-  exists (select from l where state = 'approved')`
+  exists (select from l where state = 'approved'), (select revision = @revision from l)`
 
 // ClaimApproved claims in one round trip. See commit.Store.
 func (s *Store) ClaimApproved(ctx context.Context, c commit.Claim) error {
 	var claimed, epochsHold, approved bool
+	var same *bool
 	err := s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
 		b.Queue(sqlClaimGuard)
 		b.Queue(sqlClaim, claimArgs(c))
@@ -67,7 +68,7 @@ func (s *Store) ClaimApproved(ctx context.Context, c commit.Claim) error {
 		if _, err := r.Exec(); err != nil {
 			return err
 		}
-		return r.QueryRow().Scan(&claimed, &epochsHold, &approved)
+		return r.QueryRow().Scan(&claimed, &epochsHold, &approved, &same)
 	})
 	switch {
 	case violates(err, "executions_target_lock"):
@@ -81,8 +82,9 @@ func (s *Store) ClaimApproved(ctx context.Context, c commit.Claim) error {
 	case err != nil:
 		return fmt.Errorf("claiming: %w", err)
 	case claimed:
+		s.seen.claimed(place{c.Tenant, c.ID})
 		return nil
-	case approved && !epochsHold:
+	case approved && !(epochsHold && *same):
 		return commit.ErrEpochsMoved
 	}
 	return commit.ErrNotClaimed
@@ -99,7 +101,7 @@ const illegalMove = "CU004"
 
 func claimArgs(c commit.Claim) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"id": c.ID.UUID(), "tenant": c.Tenant, "item": c.Item, "attempt": c.Attempt, "actor": c.By.ID(), "digest": c.Digest[:],
+		"id": c.ID.UUID(), "tenant": c.Tenant, "item": c.Item, "attempt": c.Attempt, "actor": c.By.ID(), "digest": c.Digest[:], "revision": c.Revision,
 		"freeze_epoch": c.Epochs.Freeze, "policy_epoch": c.Epochs.Policy, "approvers_epoch": c.Epochs.Approvers,
 		"lease_for": c.Clocks.LeaseFor, "send_for": c.Clocks.SendFor, "settle_for": c.Clocks.SettleFor, "version": c.Version,
 		"resolvers": max(c.Resolvers, 1),

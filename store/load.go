@@ -77,8 +77,12 @@ func (s *Store) Load(ctx context.Context, tenant string, id preview.ID, detail b
 	if c, err = changeOf(&r, executions, c.Now); err == nil {
 		c = heldOf(c, hold)
 	}
-	if err != nil || !detail {
+	if err != nil {
 		return c, e, err
+	}
+	s.seen.loaded(c, e)
+	if !detail {
+		return c, e, nil
 	}
 	err = errors.Join(json.Unmarshal(attempts, &c.Attempts), json.Unmarshal(events, &c.Events))
 	return c, e, err

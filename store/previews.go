@@ -47,7 +47,7 @@ func (r *row) preview() (preview.Preview, error) {
 	if err := p.CheckDigest(); err != nil {
 		return p, err
 	}
-	content, err := documents.read(p.Digest, p.Document)
+	content, err := contentOf(p.Digest, p.Document)
 	p.Content = content
 	return p, errors.Join(err, json.Unmarshal(r.requester, &p.Requester), json.Unmarshal(r.ruling, &p.Ruling),
 		json.Unmarshal(r.vote, &p.Votes))
@@ -149,6 +149,7 @@ func (s *Store) create(ctx context.Context, n preview.New, alone bool) (preview.
 	var open *uuid.UUID
 	var createdAt, deadline *time.Time
 	var room bool
+	epochs := s.seen.before(n.Preview.Tenant)
 	err = again(ctx, func() error {
 		return s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
 			b.Queue(sqlSameInput, args)
@@ -170,7 +171,9 @@ func (s *Store) create(ctx context.Context, n preview.New, alone bool) (preview.
 	case err != nil:
 		return preview.Preview{}, false, fmt.Errorf("storing a preview: %w", err)
 	case createdAt != nil:
-		return born(n.Preview, *createdAt, *deadline), true, nil
+		p := born(n.Preview, *createdAt, *deadline)
+		s.seen.keep(p, epochs)
+		return p, true, nil
 	case open == nil && !room && !alone:
 		return s.create(ctx, n, true)
 	case open == nil && !room:
@@ -275,11 +278,14 @@ const sqlPreview = `select ` + previewColumns + `, clock_timestamp() from previe
 func (s *Store) Preview(ctx context.Context, tenant string, id preview.ID) (preview.Preview, time.Time, error) {
 	var r row
 	var now time.Time
+	epochs := s.seen.before(tenant)
 	err := s.pool.read(ctx, sqlPreview, pgx.NamedArgs{"id": id.UUID(), "tenant": tenant}, append(r.into(), &now)...)
 	if err != nil {
 		return preview.Preview{}, now, fmt.Errorf("reading a preview: %w", missing(err))
 	}
 	p, err := r.preview()
-	p.SeenAt = now
+	if p.SeenAt = now; err == nil {
+		s.seen.keep(p, epochs)
+	}
 	return p, now, err
 }

@@ -32,6 +32,7 @@ type Store struct {
 	// reserve is a small pool for recording outcomes, so that a crowd of readers never keeps an outcome from being written.
 	reserve bounded
 	pooled  bool
+	seen    recollection
 }
 
 var (

@@ -79,14 +79,17 @@ func (s *Store) move(ctx context.Context, sql string, args pgx.NamedArgs) (moved
 
 // moveAndRead runs one transition and returns the preview as it left it, in one round trip; or as somebody else left it, in another.
 func (s *Store) moveAndRead(ctx context.Context, tenant string, id preview.ID, sql string, args pgx.NamedArgs) (preview.Preview, bool, error) {
+	epochs := s.seen.before(tenant)
 	p, moved, err := s.moved(ctx, sql, args)
-	if err != nil {
+	switch {
+	case err != nil:
 		return preview.Preview{}, false, fmt.Errorf("moving a preview: %w", err)
-	}
-	if !moved {
+	case !moved:
 		p, _, err = s.Preview(ctx, tenant, id)
+		return p, false, err
 	}
-	return p, moved, err
+	s.seen.keep(p, epochs)
+	return p, true, nil
 }
 
 // moved runs one transition that gives the preview back.
@@ -139,6 +142,7 @@ func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision
 	if groups == nil {
 		groups = []string{}
 	}
+	epochs := s.seen.before(d.Tenant)
 	p, moved, err := s.moved(ctx, sqlDecide, pgx.NamedArgs{
 		"id": d.ID.UUID(), "tenant": d.Tenant, "from": string(d.From), "next": string(d.Next), "digest": d.Digest[:],
 		"revision": d.Revision, "round": d.Vote.Round, "person": d.Vote.Person, "name": d.Vote.Name, "groups": groups,
@@ -157,6 +161,7 @@ func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision
 	case moved:
 		d.Vote.At, d.Vote.Groups = p.SeenAt, groups
 		p.Votes = append(p.Votes, d.Vote)
+		s.seen.keep(p, epochs)
 	}
 	return p, moved, nil
 }
@@ -174,6 +179,7 @@ const sqlConfirmed = locked + `, ok as (
 
 // RecordConfirmation compares and sets. See approvals.Store.
 func (s *Store) RecordConfirmation(ctx context.Context, c approvals.RecordedConfirmation) (preview.Preview, bool, error) {
+	epochs := s.seen.before(c.Tenant)
 	p, moved, err := s.moved(ctx, sqlConfirmed, pgx.NamedArgs{
 		"id": c.ID.UUID(), "tenant": c.Tenant, "digest": c.Digest[:], "revision": c.Revision, "person": c.By.Person(), "name": c.By.HumanName(),
 		"live_for": c.LiveFor, "kind": "confirmed", "actor": c.By.ID(),
@@ -181,6 +187,9 @@ func (s *Store) RecordConfirmation(ctx context.Context, c approvals.RecordedConf
 	})
 	if err != nil {
 		return preview.Preview{}, false, fmt.Errorf("recording a confirmation: %w", err)
+	}
+	if moved {
+		s.seen.keep(p, epochs)
 	}
 	return p, moved, nil
 }

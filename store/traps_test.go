@@ -52,13 +52,13 @@ func (r *rig) rowsOfNaive(sql string, args ...any) int64 {
 
 func (r *rig) claimOf(p preview.Preview) commit.Claim {
 	r.t.Helper()
-	_, epochs, err := r.store.Load(r.t.Context(), p.Tenant, p.ID, false)
+	c, epochs, err := r.store.Load(r.t.Context(), p.Tenant, p.ID, false)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return commit.Claim{
 		Key: commit.Key{Tenant: p.Tenant, ID: p.ID}, Attempt: uuid.New(), By: agent("bot"), Digest: p.Digest,
-		Version: p.Plan.Version, Epochs: epochs, Clocks: r.clocks,
+		Revision: c.Preview.Revision, Version: p.Plan.Version, Epochs: epochs, Clocks: r.clocks,
 	}
 }
 
@@ -185,7 +185,7 @@ func TestVotesCountedInOneStatementMissEachOther(t *testing.T) {
 		  insert into decisions (preview_id, tenant_id, round, person, name, groups, approve, reason, digest, policy_version, decided_at)
 		  select id, tenant_id, round, $2, $2, '{leads}', true, '', digest, '', now() from previews where id = $1
 		)
-		update previews set audit_seq = audit_seq + 1,
+		update previews set audit_seq = audit_seq + 1, revision = revision + 1,
 		  state = case when 1 + (select count(*) from decisions where preview_id = $1 and approve) >= 2 then 'approved' else state end,
 		  approved_at = now()
 		where id = $1 returning state`

@@ -284,12 +284,12 @@ func (c *core) apply(ctx context.Context, p preview.Preview) (commit.Change, err
 
 // claim makes a claim on the port itself, with whatever the check has altered of it.
 func (b *bench) claim(ctx context.Context, s commit.Store, p preview.Preview, alter func(*commit.Claim)) error {
-	_, epochs, err := s.Load(ctx, p.Tenant, p.ID, false)
+	seen, epochs, err := s.Load(ctx, p.Tenant, p.ID, false)
 	if err != nil {
 		return err
 	}
 	c := commit.Claim{
-		Key: commit.Key{Tenant: p.Tenant, ID: p.ID}, Attempt: newAttempt(), By: agent, Digest: p.Digest, Version: p.Plan.Version,
+		Key: commit.Key{Tenant: p.Tenant, ID: p.ID}, Attempt: newAttempt(), By: agent, Digest: p.Digest, Revision: seen.Preview.Revision, Version: p.Plan.Version,
 		Epochs: epochs, Clocks: b.clocks,
 	}
 	if alter != nil {
