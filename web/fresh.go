@@ -25,7 +25,7 @@ type freshness struct {
 // a page at the same time.
 const (
 	glanceFor = 800 * time.Millisecond
-	glanceAge = 5 * time.Second
+	glanceAge = 2 * time.Second
 	// mostGlances bounds what is remembered; beyond it everything is forgotten.
 	mostGlances = 1000
 )

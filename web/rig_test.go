@@ -45,21 +45,28 @@ const (
 
 // cast are the people who can sign in, by ID.
 var cast = map[string]actor.Actor{
-	"sato":    human("acme", target.UserSato, "佐藤 美咲", "ja", []string{actor.RoleRequester}),
-	"kim":     human("acme", target.UserKim, "김민준", "en", []string{actor.RoleApprover}, "ads-approvers"),
-	"kim-now": now(human("acme", target.UserKim, "김민준", "en", []string{actor.RoleApprover}, "ads-approvers")),
-	"tanaka":  human("acme", target.UserTanaka, "田中 健", "ja", []string{actor.RoleApprover}, "ads-approvers"),
-	"oper":    human("acme", "oper@agency.example", "Olive Park", "en", []string{actor.RoleOperator}),
-	"admin":   human("acme", "admin@agency.example", "Adam Lee", "en", []string{actor.RoleAdmin}),
-	"auditor": human("acme", "auditor@agency.example", "Audrey Mori", "en", []string{actor.RoleAuditor}),
-	"nobody":  human("acme", "nobody@agency.example", "Nobody", "en", nil),
-	"rival":   human("rival", "kim@rival.example", "Rival", "en", []string{actor.RoleApprover, actor.RoleOperator}, "ads-approvers"),
-	"bot":     bot,
+	"sato": human("acme", target.UserSato, "佐藤 美咲", "ja", []string{actor.RoleRequester}),
+	// sato-reads is sato without the scope to write.
+	"sato-reads": reading(human("acme", target.UserSato, "佐藤 美咲", "ja", []string{actor.RoleRequester})),
+	"kim":        human("acme", target.UserKim, "김민준", "en", []string{actor.RoleApprover}, "ads-approvers"),
+	"kim-now":    now(human("acme", target.UserKim, "김민준", "en", []string{actor.RoleApprover}, "ads-approvers")),
+	"tanaka":     human("acme", target.UserTanaka, "田中 健", "ja", []string{actor.RoleApprover}, "ads-approvers"),
+	"oper":       human("acme", "oper@agency.example", "Olive Park", "en", []string{actor.RoleOperator}),
+	"admin":      human("acme", "admin@agency.example", "Adam Lee", "en", []string{actor.RoleAdmin}),
+	"auditor":    human("acme", "auditor@agency.example", "Audrey Mori", "en", []string{actor.RoleAuditor}),
+	"nobody":     human("acme", "nobody@agency.example", "Nobody", "en", nil),
+	"rival":      human("rival", "kim@rival.example", "Rival", "en", []string{actor.RoleApprover, actor.RoleOperator}, "ads-approvers"),
+	"bot":        bot,
 }
 
 var bot = actor.Actor{
 	Tenant: "acme", Kind: actor.Agent, Issuer: issuer, Subject: "dev-agent", Client: "dev-agent", For: target.UserSato,
 	Scopes: []string{"ads:read", "ads:budget"},
+}
+
+func reading(a actor.Actor) actor.Actor {
+	a.Scopes = []string{"ads:read"}
+	return a
 }
 
 // now is somebody who has just shown themselves to the provider.
@@ -130,6 +137,10 @@ type rig struct {
 	front func(*adbudget.Connector) connector.Connector
 	// rules are a policy of the test's own, if there is one.
 	rules string
+	// console is what the browsers reach.
+	console *web.Console
+	// databaseURL is the rig's own database.
+	databaseURL string
 	// forge changes what the console reads of a change's record, if it is set.
 	forge func(*audit.Trail)
 }
@@ -169,7 +180,8 @@ func (r *rig) openCore(registry *connector.Registry) {
 	r.t.Helper()
 	ctx := r.t.Context()
 	var err error
-	r.store, err = store.Open(ctx, store.Config{URL: pgtest.URL(r.t, pgtest.Migrated(migrations.FS, store.Migrate)), MaxConns: 6})
+	r.databaseURL = pgtest.URL(r.t, pgtest.Migrated(migrations.FS, store.Migrate))
+	r.store, err = store.Open(ctx, store.Config{URL: r.databaseURL, MaxConns: 6})
 	r.must(err)
 	r.t.Cleanup(r.store.Close)
 	var files fs.FS = policies.FS
@@ -228,9 +240,15 @@ func (r *rig) serve(registry *connector.Registry) {
 	if d.Log == nil {
 		d.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	handler, err := web.New(d)
+	switch f, own := d.Feed.(*flaky); {
+	case own:
+		f.Feed = r.store
+	case r.store != nil:
+		d.Feed = r.store
+	}
+	r.console, err = web.New(d)
 	r.must(err)
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(r.console)
 	r.t.Cleanup(server.Close)
 	r.url = server.URL
 }
@@ -321,6 +339,15 @@ func (r *rig) as(person string) *browser {
 		r.t.Fatalf("signing in as %s: got status %d, want 200", person, got.status)
 	}
 	return b
+}
+
+// cookies are what the browser holds.
+func (b *browser) cookies() []*http.Cookie {
+	at, err := url.Parse(b.base)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b.client.Jar.Cookies(at)
 }
 
 func (b *browser) get(path string) *page { b.t.Helper(); return b.do(http.MethodGet, path, nil) }
