@@ -122,6 +122,12 @@ type Filter struct {
 	Limit    int
 	// NeedsOperator restricts to unknown outcomes that were handed over.
 	NeedsOperator bool
+	// Contradicted restricts to outcomes that later proof has contradicted.
+	Contradicted bool
+	// Person restricts to changes that somebody whose subject holds this text asked for, decided on or settled.
+	Person string
+	// Since and Until bound when a change was prepared: from Since on, and before Until.
+	Since, Until time.Time
 }
 
 // maxPage bounds one page of a list.

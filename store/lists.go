@@ -35,13 +35,18 @@ const (
 select ` + previewColumns + `, ` + executionColumns + `, clock_timestamp()
 from previews p
 where p.tenant_id = @tenant`
-	ofOwner    = ` and p.requester_id = @owner`
-	ofPerson   = ` and p.requester_person = @person`
-	ofTarget   = ` and p.target_id = @target`
-	ofAction   = ` and p.action = @action`
-	ofStatus   = ` and (` + sqlStatus + `) = any(@statuses)`
-	handed     = ` and exists (select from executions e where e.preview_id = p.id and e.needs_operator)`
-	older      = ` and p.id < @before`
+	ofOwner   = ` and p.requester_id = @owner`
+	ofPerson  = ` and p.requester_person = @person`
+	ofTarget  = ` and p.target_id = @target`
+	ofAction  = ` and p.action = @action`
+	ofStatus  = ` and (` + sqlStatus + `) = any(@statuses)`
+	handed    = ` and exists (select from executions e where e.preview_id = p.id and e.needs_operator)`
+	older     = ` and p.id < @before`
+	disproved = ` and exists (select from executions e where e.preview_id = p.id and e.contradicted)`
+	// An ID begins with the time at which a process made it, so that an index finds where a range of times lies; the database's own time
+	// decides. A process whose clock is off by more than clockMargin hides its changes from a range, and from nothing else.
+	since      = ` and p.created_at >= @since and p.id >= @since_id`
+	until      = ` and p.created_at < @until and p.id < @until_id`
 	fromNewest = ` order by p.id desc limit @limit`
 )
 
@@ -97,27 +102,56 @@ func wayTo(f commit.Filter) way {
 
 // listing is the statement for a filter. A person's own changes carry the person, whether asked for directly or by an agent.
 func listing(f commit.Filter) string {
+	if f.Person != "" {
+		return byPeople(f)
+	}
 	sql, to := sqlList, wayTo(f)
 	switch {
+	case f.Contradicted:
+		to = way{outcome: `contradicted`}
+		sql = sqlOutcomes + ` and x.contradicted
+  and not exists (select from executions y where y.preview_id = x.preview_id and y.item < x.item and y.contradicted)`
 	case to.outcome != "":
 		sql = sqlOutcomes + ` and x.state ` + to.outcome + `
   and not exists (select from executions y where y.preview_id = x.preview_id and y.item < x.item and y.state ` + to.outcome + `)`
 	case to.state != "":
 		sql += ` and (` + to.state + `)`
 	}
+	sql += conditions(f)
+	if to.outcome != "" {
+		sql += bounds(f, `x.preview_id`)
+	}
+	return sql + fromNewest
+}
+
+// conditions are what a filter asks of each change.
+func conditions(f commit.Filter) (sql string) {
 	for _, c := range []struct {
 		asked bool
 		sql   string
 	}{
 		{f.OwnerPerson != "", ofPerson}, {f.OwnerPerson == "" && f.OwnerID != "", ofOwner}, {f.TargetID != "", ofTarget},
-		{f.Action != "", ofAction}, {len(statusesOf(f)) > 0, ofStatus}, {f.NeedsOperator, handed}, {f.Cursor != "", older},
-		{f.Cursor != "" && to.outcome != "", ` and x.preview_id < @before`},
+		{f.Action != "", ofAction}, {len(statusesOf(f)) > 0, ofStatus}, {f.NeedsOperator, handed}, {f.Contradicted, disproved},
+		{f.Cursor != "", older}, {!f.Since.IsZero(), since}, {!f.Until.IsZero(), until},
 	} {
 		if c.asked {
 			sql += c.sql
 		}
 	}
-	return sql + fromNewest
+	return sql
+}
+
+// bounds say once more of an ID in another table where it lies, for that table's index.
+func bounds(f commit.Filter, id string) (sql string) {
+	for _, c := range []struct {
+		asked bool
+		sql   string
+	}{{f.Cursor != "", ` < @before`}, {!f.Since.IsZero(), ` >= @since_id`}, {!f.Until.IsZero(), ` < @until_id`}} {
+		if c.asked {
+			sql += ` and ` + id + c.sql
+		}
+	}
+	return sql
 }
 
 func statusesOf(f commit.Filter) []string {
@@ -140,10 +174,19 @@ func (s *Store) List(ctx context.Context, f commit.Filter) ([]commit.Change, str
 		}
 		before = &place.ID
 	}
-	changes, err := collectPlanned(ctx, s.pool, listing(f), pgx.NamedArgs{
+	args := pgx.NamedArgs{
 		"tenant": f.Tenant, "owner": f.OwnerID, "person": f.OwnerPerson, "target": f.TargetID, "action": f.Action,
-		"statuses": statusesOf(f), "before": before, "limit": f.Limit + 1,
-	}, scanChange)
+		"statuses": statusesOf(f), "before": before, "limit": f.Limit + 1, "since": f.Since, "until": f.Until,
+		"since_id": firstID(f.Since.Add(-clockMargin)), "until_id": firstID(f.Until.Add(clockMargin)),
+	}
+	if f.Person != "" {
+		found, err := s.people(ctx, f.Tenant, f.Person)
+		if err != nil || found.nobody() {
+			return nil, "", err
+		}
+		args["callers"], args["deciders"], args["settlers"] = found.callers, found.deciders, found.settlers
+	}
+	changes, err := collectPlanned(ctx, s.pool, listing(f), args, scanChange)
 	if err != nil {
 		return nil, "", fmt.Errorf("listing changes: %w", err)
 	}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"time"
+
 	"github.com/cutonce/cutonce/approvals"
 	"github.com/cutonce/cutonce/commit"
 )
@@ -18,5 +20,11 @@ func ListStatements() map[string]string {
 	all["a target's"] = listing(commit.Filter{TargetID: "x"})
 	all["the next page"] = listing(commit.Filter{OwnerID: "x", Cursor: "x"})
 	all["handed over"] = listing(commit.Filter{Statuses: []commit.Status{commit.StatusUnknown}, NeedsOperator: true})
+	all["somebody's"] = listing(commit.Filter{Person: "x"})
+	all["somebody's next page"] = listing(commit.Filter{Person: "x", Cursor: "x", Since: time.Now(), Until: time.Now(), Action: "x"})
+	all["of a time"] = listing(commit.Filter{Since: time.Now(), Until: time.Now()})
+	all["of a time, settled"] = listing(commit.Filter{Status: commit.StatusApplied, Since: time.Now(), Until: time.Now()})
+	all["contradicted"] = listing(commit.Filter{Contradicted: true})
+	all["contradicted, the next page"] = listing(commit.Filter{Contradicted: true, Cursor: "x"})
 	return all
 }
