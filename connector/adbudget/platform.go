@@ -62,12 +62,19 @@ func (p *platform) campaign(ctx context.Context, id string) (campaign, error) {
 
 func readCampaign(d httptarget.Document) (campaign, error) {
 	var c campaign
-	err := d.Texts(map[string]*string{
-		"id": &c.ID, "name": &c.Name, "status": &c.Status, "etag": &c.ETag,
-		"daily_budget": &c.amount, "currency": &c.currency,
-	})
+	// One by one, because an account has thousands.
+	for _, member := range [...]struct {
+		name string
+		into *string
+	}{
+		{"id", &c.ID}, {"name", &c.Name}, {"status", &c.Status}, {"etag", &c.ETag}, {"daily_budget", &c.amount}, {"currency", &c.currency},
+	} {
+		if err := d.Text(member.name, member.into); err != nil {
+			return c, err
+		}
+	}
 	c.Owner, _ = d["owner"].(string)
-	return c, err
+	return c, nil
 }
 
 // search is what campaigns are listed by.

@@ -26,12 +26,20 @@ func ParseDocument(body []byte) (Document, error) {
 // Texts reads members that must be non-empty strings.
 func (d Document) Texts(into map[string]*string) error {
 	for name, place := range into {
-		s, ok := d[name].(string)
-		if !ok || s == "" {
-			return fmt.Errorf("the platform's answer has no %s", name)
+		if err := d.Text(name, place); err != nil {
+			return err
 		}
-		*place = s
 	}
+	return nil
+}
+
+// Text reads one member that must be a non-empty string.
+func (d Document) Text(name string, into *string) error {
+	s, ok := d[name].(string)
+	if !ok || s == "" {
+		return fmt.Errorf("the platform's answer has no %s", name)
+	}
+	*into = s
 	return nil
 }
 

@@ -14,6 +14,9 @@ type parser struct {
 	in    []byte
 	pos   int
 	depth int // levels left
+	// keys are the keys of members so far, and members how many the last object had: the objects of a list are like each other.
+	keys    map[string]string
+	members int
 }
 
 func parse(raw []byte, maxDepth int) (any, error) {
@@ -84,15 +87,16 @@ func (p *parser) nested(read func() (any, error)) (any, error) {
 }
 
 func (p *parser) object() (any, error) {
-	m := map[string]any{}
 	if p.accept('}') {
-		return m, nil
+		return map[string]any{}, nil
 	}
+	m := make(map[string]any, p.members)
 	for {
 		if err := p.member(m); err != nil {
 			return nil, err
 		}
 		if p.accept('}') {
+			p.members = min(len(m), mostExpected)
 			return m, nil
 		}
 		if !p.accept(',') {
@@ -101,13 +105,24 @@ func (p *parser) object() (any, error) {
 	}
 }
 
+// mostExpected bounds what is made room for before it is there.
+const mostExpected = 16
+
 func (p *parser) member(m map[string]any) error {
 	if p.peek() != '"' {
 		return p.fail(Syntax)
 	}
-	key, err := p.string()
+	raw, err := p.text()
 	if err != nil {
 		return err
+	}
+	key, known := p.keys[string(raw)]
+	if !known {
+		key = string(raw)
+		if p.keys == nil {
+			p.keys = map[string]string{}
+		}
+		p.keys[key] = key
 	}
 	if _, dup := m[key]; dup {
 		return under(key, p.fail(DuplicateKey))
@@ -186,37 +201,45 @@ func looksNumeric(word string) bool {
 	return strings.EqualFold(word, "nan") || strings.EqualFold(word, "infinity") || strings.EqualFold(word, "inf")
 }
 
-// string reads a string whose opening quote comes next.
 func (p *parser) string() (string, error) {
+	raw, err := p.text()
+	return string(raw), err
+}
+
+// text reads a string whose opening quote comes next. What it returns may be a part of the input.
+func (p *parser) text() ([]byte, error) {
 	p.pos++
 	start := p.pos
-	var buf []byte // nil until the first escape: most strings are copied once, as they stand
+	var buf []byte // nil until the first escape: most strings are taken as they stand
 	for p.pos < len(p.in) {
 		switch c := p.in[p.pos]; {
 		case c == '"':
-			s := append(buf, p.in[start:p.pos]...)
+			s := p.in[start:p.pos]
+			if buf != nil {
+				s = append(buf, s...)
+			}
 			p.pos++
-			return string(s), nil
+			return s, nil
 		case c == '\\':
 			r, err := p.escapeAfter(&buf, start)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			buf = utf8.AppendRune(buf, r)
 			start = p.pos
 		case c < 0x20:
-			return "", p.fail(Syntax)
+			return nil, p.fail(Syntax)
 		case c < utf8.RuneSelf:
 			p.pos++
 		default:
 			r, size := utf8.DecodeRune(p.in[p.pos:])
 			if r == utf8.RuneError && size == 1 {
-				return "", p.fail(InvalidUTF8)
+				return nil, p.fail(InvalidUTF8)
 			}
 			p.pos += size
 		}
 	}
-	return "", p.fail(Syntax)
+	return nil, p.fail(Syntax)
 }
 
 func (p *parser) escapeAfter(buf *[]byte, start int) (rune, error) {
