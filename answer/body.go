@@ -153,6 +153,8 @@ type Vote struct {
 	Reason  string    `json:"reason,omitempty"`
 	At      time.Time `json:"at"`
 	Digest  string    `json:"digest"`
+	// Removed says that the vote counts no more, because its author was removed as an approver.
+	Removed bool `json:"removed,omitempty"`
 }
 
 // Outcome is what is known of the effect.

@@ -79,7 +79,9 @@ func (w Writer) approval(p preview.Preview) *Approval {
 	}
 	for _, v := range p.Votes {
 		if v.Round == p.Round {
-			a.Votes = append(a.Votes, Vote{Name: v.Name, Approve: v.Approve, Reason: v.Reason, At: v.At.UTC(), Digest: v.Digest.String()})
+			a.Votes = append(a.Votes, Vote{
+				Name: v.Name, Approve: v.Approve, Reason: v.Reason, At: v.At.UTC(), Digest: v.Digest.String(), Removed: p.RemovalOf(v.Person) != nil,
+			})
 		}
 	}
 	return a

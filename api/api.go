@@ -46,6 +46,9 @@ type Approvals interface {
 	Request(ctx context.Context, who actor.Actor, id preview.ID, justification string) (preview.Preview, error)
 	Queue(ctx context.Context, who actor.Actor, page approvals.Page) ([]approvals.Item, string, time.Time, error)
 	Decide(ctx context.Context, who actor.Actor, id preview.ID, d approvals.Decision) (preview.Preview, error)
+	Remove(ctx context.Context, o approvals.RemovalOrder) (approvals.Removed, error)
+	Restore(ctx context.Context, o approvals.RemovalOrder) error
+	Removals(ctx context.Context, who actor.Actor) ([]preview.Removal, error)
 }
 
 // Changes applies changes and answers for them (commit.Service).

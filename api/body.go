@@ -29,12 +29,13 @@ const (
 	bodyResolution      = "resolution"
 	bodyUndo            = "undo"
 	bodyFreeze          = "freeze"
+	bodyRemoval         = "removal"
 	param               = "param"
 )
 
 func compileBodies() (bodies, error) {
 	all := bodies{}
-	for _, name := range []string{bodyNone, bodyApprovalRequest, bodyCancel, bodyDecision, bodyResolution, bodyUndo, bodyFreeze, param} {
+	for _, name := range []string{bodyNone, bodyApprovalRequest, bodyCancel, bodyDecision, bodyResolution, bodyUndo, bodyFreeze, bodyRemoval, param} {
 		raw, err := schemas.ReadFile("schema/" + name + ".json")
 		if err != nil {
 			return nil, fmt.Errorf("reading the schema %s: %w", name, err)

@@ -176,7 +176,7 @@ func TestOpenAPIDescribesExactlyTheBodies(t *testing.T) {
 	}
 	names := map[string]string{
 		"none.json": "Nothing", "approval_request.json": "ApprovalRequest", "cancel.json": "Cancel", "decision.json": "Decision",
-		"resolution.json": "Resolution", "undo.json": "Undo", "freeze.json": "Freezing",
+		"resolution.json": "Resolution", "undo.json": "Undo", "freeze.json": "Freezing", "removal.json": "Removing",
 	}
 	for _, file := range files {
 		raw, err := os.ReadFile("schema/" + file)

@@ -78,6 +78,10 @@ func exercises() map[string]exercise {
 		admin := r.tokenOf(somebody{person: "admin", tenant: who.tenant})
 		r.do(ask{method: "POST", path: "/v1/freezes", token: admin, body: object{"kind": "tenant", "reason": "a test of roles"}}).want(r.t, 200, "")
 	}
+	removed := func(r *rig, who somebody) {
+		admin := r.tokenOf(somebody{person: "admin", tenant: who.tenant})
+		r.do(ask{method: "POST", path: "/v1/removed-approvers", token: admin, body: object{"person": "somebody", "reason": "a test of roles"}}).want(r.t, 200, "")
+	}
 	return map[string]exercise{
 		"GET /v1/actions":                         {},
 		"POST /v1/finds/{tool}":                   {scope: "ads:read", body: object{}},
@@ -95,6 +99,9 @@ func exercises() map[string]exercise {
 		"GET /v1/freezes":                         {},
 		"POST /v1/freezes":                        {body: object{"kind": "tenant", "reason": "a test of roles"}},
 		"DELETE /v1/freezes":                      {query: "?kind=tenant", before: frozen},
+		"GET /v1/removed-approvers":               {},
+		"POST /v1/removed-approvers":              {body: object{"person": "somebody", "reason": "a test of roles"}},
+		"DELETE /v1/removed-approvers":            {query: "?person=somebody", before: removed},
 		"GET /v1/approvals":                       {},
 		"GET /v1/outcomes":                        {},
 		"GET /healthz":                            {},

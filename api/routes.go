@@ -34,6 +34,7 @@ const (
 	paramKind          = "kind"
 	paramName          = "name"
 	paramReason        = "reason"
+	paramPerson        = "person"
 )
 
 // routes is every operation of this door, and openapi.yaml says the same; a test compares the two.
@@ -59,6 +60,9 @@ func routes() []route {
 		{method: http.MethodGet, path: "/v1/freezes", power: actor.SeeFreezes, serve: (*call).freezes},
 		{method: http.MethodPost, path: "/v1/freezes", query: format, power: actor.Freeze, serve: (*call).freeze},
 		{method: http.MethodDelete, path: "/v1/freezes", query: []string{paramKind, paramName, paramReason}, power: actor.Freeze, serve: (*call).thaw},
+		{method: http.MethodGet, path: "/v1/removed-approvers", power: actor.ReadAll, serve: (*call).removals},
+		{method: http.MethodPost, path: "/v1/removed-approvers", power: actor.RemoveApprover, serve: (*call).removeApprover},
+		{method: http.MethodDelete, path: "/v1/removed-approvers", query: []string{paramPerson, paramReason}, power: actor.RemoveApprover, serve: (*call).restoreApprover},
 		{method: http.MethodGet, path: "/v1/approvals", query: []string{paramCursor, paramLimit, paramFormat}, power: actor.Queue, serve: (*call).queue},
 		{
 			method: http.MethodGet, path: "/v1/outcomes", power: actor.Call, serve: (*call).outcomes,

@@ -115,12 +115,14 @@ func (s *Service) decide(
 	return decided, done, nil
 }
 
-// whyNot is nil if this person may decide on p, whatever its state: a human, not involved in asking, with a seat.
+// whyNot is nil if this person may decide on p, whatever its state: a human, not removed, not involved in asking, with a seat.
 func whyNot(who actor.Actor, p preview.Preview) error {
 	forbid := func(key string, args fault.Args) error { return fault.New(fault.Forbidden, args).WithKey(key) }
 	switch {
 	case !who.May(actor.Decide):
 		return humansOnly()
+	case p.RemovalOf(who.Person()) != nil:
+		return removed(*p.RemovalOf(who.Person()))
 	case p.Ruling.Confirm && !confirms(who, p):
 		return forbid("fault.forbidden.confirm_only", fault.Args{"by": p.Requester.HumanName()})
 	case p.Ruling.Confirm:
@@ -155,9 +157,10 @@ func confirms(who actor.Actor, p preview.Preview) bool {
 	return who.May(actor.Confirm) && preview.Owns(who, p)
 }
 
-// confirmed reports whether that person has confirmed what is stored.
+// confirmed reports whether that person has confirmed what is stored, and was not removed since.
 func confirmed(p preview.Preview) bool {
-	return p.Confirmed != nil && p.Confirmed.Round == p.Round && p.Confirmed.Digest == p.Digest
+	c := p.Confirmed
+	return c != nil && c.Round == p.Round && c.Digest == p.Digest && p.RemovalOf(c.Person) == nil
 }
 
 // notRecorded says what a cap has refused, and passes anything else on.

@@ -33,6 +33,13 @@ type Store interface {
 	RecordDecision(ctx context.Context, d RecordedDecision) (p preview.Preview, moved bool, err error)
 	// RecordConfirmation stores the confirmation that approves a change, under the same comparisons and caps.
 	RecordConfirmation(ctx context.Context, c RecordedConfirmation) (p preview.Preview, moved bool, err error)
+	// RemoveApprover removes a person of the order's tenant with its event, and moves the approvers' epoch. It returns once every claim
+	// that began before it has ended.
+	RemoveApprover(ctx context.Context, o RemovalOrder) (Removed, error)
+	// RestoreApprover ends a removal. restored is false if there was none.
+	RestoreApprover(ctx context.Context, o RemovalOrder) (restored bool, err error)
+	// RemovedApprovers lists who was removed in a tenant, by name.
+	RemovedApprovers(ctx context.Context, tenant string) ([]preview.Removal, error)
 	// Queue lists pending changes of a tenant, the first to expire first.
 	Queue(ctx context.Context, tenant string, page Page) ([]preview.Preview, string, time.Time, error)
 }
@@ -255,11 +262,11 @@ func (s *Service) Standing(p preview.Preview, at time.Time) (preview.Standing, p
 	return preview.NeedsMore, now
 }
 
-// current are the votes of the preview's present round on its digest.
+// current are the votes of the preview's present round on its digest, but for those of people who were removed since.
 func current(p preview.Preview) []preview.Vote {
 	var votes []preview.Vote
 	for _, v := range p.Votes {
-		if v.Round == p.Round && v.Digest == p.Digest {
+		if p.Counts(v) {
 			votes = append(votes, v)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -287,6 +288,9 @@ func (s *Service) standing(ctx context.Context, c Change, action connector.Regis
 		return fmt.Errorf("sending the change back for approval: %w", err)
 	case !back:
 		return ErrNotClaimed // somebody else moved it first: its status says what became of it
+	}
+	if lost := c.Preview.Lost(); len(lost) > 0 {
+		return fault.New(fault.ApprovalRequired, fault.Args{"names": strings.Join(lost, ", ")}).WithKey("fault.approval_required.removed")
 	}
 	return fault.New(fault.ApprovalRequired, nil).WithKey("fault.approval_required.tightened")
 }

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/cutonce/cutonce/connector"
@@ -41,8 +42,11 @@ func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why,
 		c = s.withKeys(c)
 	}
 	w := explain(c)
-	if c.Status == StatusPending {
+	if c.Status == StatusPending || c.Status == StatusApproved {
 		w.Missing = s.Recheck.Missing(c.Preview)
+	}
+	if lost := c.Preview.Lost(); c.Status == StatusApproved && len(w.Missing) > 0 && len(lost) > 0 {
+		w.Text = connector.Say("why.approved.removed", connector.Args{"names": strings.Join(lost, ", ")})
 	}
 	if w.Behind, err = s.behind(ctx, who, c); err != nil {
 		return Why{}, err

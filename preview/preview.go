@@ -91,6 +91,8 @@ type Preview struct {
 	// Confirmed is the word of the requester's own person, where the ruling asks for that instead of people; nil if it was not given.
 	Confirmed *Confirmation
 	Votes     []Vote
+	// Removed are the people of the tenant whose word counts no more, as of the same moment.
+	Removed []Removal
 	// SeenAt is the database's time when this was read or written, zero where nobody asked for it. It is not stored.
 	SeenAt time.Time
 }

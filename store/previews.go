@@ -20,13 +20,14 @@ const previewColumns = `
   p.revision, p.round, p.justification, p.requested_at, p.approved_at, p.ended_by, p.end_reason, p.confirmed,
   (select coalesce(json_agg(json_build_object('person', d.person, 'name', d.name, 'groups', d.groups, 'approve', d.approve,
      'reason', d.reason, 'digest', encode(d.digest, 'hex'), 'round', d.round, 'at', d.decided_at, 'policy_version', d.policy_version)
-     order by d.decided_at), '[]') from decisions d where d.preview_id = p.id) as votes`
+     order by d.decided_at), '[]') from decisions d where d.preview_id = p.id) as votes,` + removedPeople
 
 // row is a preview as it is scanned.
 type row struct {
 	p                       preview.Preview
 	id                      [16]byte
 	requester, ruling, vote []byte
+	removed                 []byte
 	digest                  []byte
 	requestedAt, approvedAt *time.Time
 }
@@ -36,6 +37,7 @@ func (r *row) into() []any {
 	return []any{
 		&r.id, &p.Tenant, &p.Action, &p.ActionVersion, &r.requester, &p.Document, &r.digest, &p.CreatedAt, &p.State, &r.ruling,
 		&p.Deadline, &p.Revision, &p.Round, &p.Justification, &r.requestedAt, &r.approvedAt, &p.EndedBy, &p.EndReason, &p.Confirmed, &r.vote,
+		&r.removed,
 	}
 }
 
@@ -50,7 +52,7 @@ func (r *row) preview() (preview.Preview, error) {
 	content, err := contentOf(p.Digest, p.Document)
 	p.Content = content
 	return p, errors.Join(err, json.Unmarshal(r.requester, &p.Requester), json.Unmarshal(r.ruling, &p.Ruling),
-		json.Unmarshal(r.vote, &p.Votes))
+		json.Unmarshal(r.vote, &p.Votes), json.Unmarshal(r.removed, &p.Removed))
 }
 
 func at(t *time.Time) time.Time {

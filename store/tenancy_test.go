@@ -287,7 +287,7 @@ func TestARemovedConditionSeesNothingForeign(t *testing.T) {
 var tenantColumn = map[string]string{
 	"previews": "tenant_id", "executions": "tenant_id", "attempts": "tenant_id", "decisions": "tenant_id", "audit_events": "tenant_id",
 	"resolutions": "tenant_id", "restore_holds": "tenant_id", "tombstones": "tenant_id", "sessions": "tenant_id", "cap_ledgers": "tenant_id",
-	"cap_reservations": "tenant_id", "controls": "tenant_id", "control_events": "scope", "freezes": "tenant_id", "seal_leaves": "tenant_id",
+	"cap_reservations": "tenant_id", "removed_approvers": "tenant_id", "controls": "tenant_id", "control_events": "scope", "freezes": "tenant_id", "seal_leaves": "tenant_id",
 }
 
 // walled are our tables but for those that hold nobody's rows, and for River's, which only the worker is granted.

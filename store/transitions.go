@@ -154,7 +154,7 @@ func (s *Store) RecordDecision(ctx context.Context, d approvals.RecordedDecision
 		}),
 	})
 	switch {
-	case violates(err, "decisions_one_each"):
+	case violates(err, "decisions_one_each"), byRemoved(err):
 		return preview.Preview{}, false, nil
 	case err != nil:
 		return preview.Preview{}, false, fmt.Errorf("recording a decision: %w", err)
@@ -185,6 +185,9 @@ func (s *Store) RecordConfirmation(ctx context.Context, c approvals.RecordedConf
 		"live_for": c.LiveFor, "kind": "confirmed", "actor": c.By.ID(),
 		"body": body(map[string]any{"person": c.By.Person(), "digest": c.Digest.String(), "policy_version": c.RulingBy}),
 	})
+	if byRemoved(err) {
+		return preview.Preview{}, false, nil
+	}
 	if err != nil {
 		return preview.Preview{}, false, fmt.Errorf("recording a confirmation: %w", err)
 	}

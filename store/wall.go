@@ -29,6 +29,7 @@ var grants = map[string]grant{
 	"controls":              {app: "insert select update", worker: "insert select update"},
 	"control_events":        {app: "insert select", worker: "insert select"},
 	"freezes":               {app: "delete insert select update", worker: "delete insert select update"},
+	"removed_approvers":     {app: "delete insert select update", worker: "select"},
 	"policies":              {worker: "insert select"},
 	"seals":                 {worker: "insert select"},
 	"seal_leaves":           {app: "select", worker: "insert select"},

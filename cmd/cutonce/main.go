@@ -114,7 +114,7 @@ func root() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), changesCommand(), freezeCommand(), migrateCommand(), notifyCommand(), policyCommand(), demoCommand(), targetCommand(), healthCommand(), verifyCommand(), doctorCommand(), auditCommand(), restoreCommand(), connectorCommand(), versionCommand())
+	cmd.AddCommand(devCommand(), serveCommand(), mcpCommand(), changesCommand(), freezeCommand(), approversCommand(), migrateCommand(), notifyCommand(), policyCommand(), demoCommand(), targetCommand(), healthCommand(), verifyCommand(), doctorCommand(), auditCommand(), restoreCommand(), connectorCommand(), versionCommand())
 	cmd.Version = version
 	cmd.SetVersionTemplate(versionLine())
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err.Error()) })

@@ -84,7 +84,7 @@ func rolesDocument(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "| `%s %s` | %s |\n", r.Method, r.Path, power)
 	}
-	b.WriteString("\nFreezing everything asks for freeze_everything. What undoes a change is prepared as any other: with the scope, through the policy.\n")
+	b.WriteString("\nFreezing everything asks for freeze_everything. Nobody restores themselves as an approver. What undoes a change is prepared as any other: with the scope, through the policy.\n")
 	b.WriteString("\n## Tools\n\n| tool | power |\n| --- | --- |\n")
 	for _, h := range mcpadapter.Powers(everyAction(t)) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", h.Tool, h.Power)

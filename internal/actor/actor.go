@@ -99,9 +99,10 @@ func (a Actor) Involves(person string) bool {
 // SamePerson compares people where taking two for one is the safe mistake: who may not decide, and who has decided already.
 // The issuer does not count, because one person may be known to two of them (agents to one, people to another), and neither
 // does capitalisation, because identity providers treat addresses so.
-func SamePerson(a, b string) bool { return strings.EqualFold(subjectOf(a), subjectOf(b)) }
+func SamePerson(a, b string) bool { return strings.EqualFold(SubjectOf(a), SubjectOf(b)) }
 
-func subjectOf(person string) string {
+// SubjectOf is a person's name without the issuer that knows it.
+func SubjectOf(person string) string {
 	if _, subject, ok := strings.Cut(person, "#"); ok {
 		return subject
 	}

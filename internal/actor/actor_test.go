@@ -69,7 +69,7 @@ func TestWhoMay(t *testing.T) {
 		"an approver":                {actor.Actor{Kind: actor.Human, Roles: []string{"approver"}}, with(actor.ReadAll)},
 		"an auditor":                 {actor.Actor{Kind: actor.Human, Roles: []string{"auditor"}}, with(actor.ReadAll)},
 		"an operator":                {actor.Actor{Kind: actor.Human, Roles: []string{"operator"}}, with(actor.ReadAll, actor.Probe, actor.Resolve, actor.Freeze)},
-		"an admin":                   {actor.Actor{Kind: actor.Human, Roles: []string{"admin"}}, with(actor.ReadAll, actor.Probe, actor.Resolve, actor.Freeze, actor.FreezeEverything)},
+		"an admin":                   {actor.Actor{Kind: actor.Human, Roles: []string{"admin"}}, with(actor.ReadAll, actor.Probe, actor.Resolve, actor.Freeze, actor.FreezeEverything, actor.RemoveApprover)},
 		"a requester who is auditor": {actor.Actor{Kind: actor.Human, Roles: []string{"requester", "auditor"}}, with(actor.ReadAll)},
 	} {
 		for _, g := range actor.Grants() {

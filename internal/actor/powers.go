@@ -29,6 +29,8 @@ const (
 	SeeFreezes       Power = "see_freezes"
 	Freeze           Power = "freeze"
 	FreezeEverything Power = "freeze_everything"
+	// RemoveApprover is to take from a person of the own tenant what they may decide, and to give it back.
+	RemoveApprover Power = "remove_approver"
 )
 
 // Grant says who holds a power. What it asks of the caller alone is May; what it asks of the caller and a change together is checked
@@ -73,6 +75,7 @@ func Grants() []Grant {
 		{Power: SeeFreezes, Human: true, Where: "commit.Service.Standing"},
 		{Power: Freeze, Human: true, Roles: operating, Where: "commit.Service.Freeze"},
 		{Power: FreezeEverything, Human: true, Roles: []string{RoleAdmin}, Where: "commit.Service.Freeze"},
+		{Power: RemoveApprover, Human: true, Roles: []string{RoleAdmin}, Where: "approvals.Service.Remove"},
 	}
 }
 

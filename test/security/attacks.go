@@ -62,6 +62,8 @@ var authorityAttacks = []attack{
 	{"A12", "a token without the scope, or with one that resembles it", "compared exactly, at every call", withoutScope},
 	{"A13", "an agent that calls without end, at both doors", "callers, tenants and actions are counted; others are served, people decide and freeze meanwhile", endlessly},
 	{"A14", "fifty prepares at once, to bury the queue and the platform", "the transaction that stores a change counts what its requester has open", buryTheQueue},
+	{"A15", "an approver who was removed: by another spelling, another issuer, a session from before; what they had approved is applied; they restore themselves",
+		"people are compared by name in any letters, whichever issuer knows them; claims compare when somebody was last removed", afterRemoval},
 }
 
 // inputAttacks are in what is sent.
