@@ -139,8 +139,8 @@ func (d *Deployment) tenants(_ context.Context, see *Seen) {
 		is        bool
 		says, fix string
 	}{
-		{!w.Roles, "cutonce_app or cutonce_worker is missing: roles belong to the server, and do not come with a dump", "create role cutonce_app nologin; create role cutonce_worker nologin; then restore the database again"},
-		{w.Roles && !w.Takes, login + " may not take the roles cutonce_app and cutonce_worker", fix},
+		{!w.There, "cutonce_app or cutonce_worker is missing: roles belong to the server, and do not come with a dump", "create role cutonce_app nologin; create role cutonce_worker nologin; then restore the database again"},
+		{w.There && !w.Takes, login + " may not take the roles cutonce_app and cutonce_worker", fix},
 		{len(w.Loose) > 0, strings.Join(w.Loose, " and ") + " can do more than keep to a tenant", "alter role … nosuperuser nobypassrls nocreaterole nocreatedb; revoke cutonce_worker from cutonce_app"},
 		{len(w.Open) > 0, "row-level security does not guard " + strings.Join(w.Open, ", ") + " as it should: somebody has changed the schema", "alter table … enable row level security, force row level security, with the policies of migration 00014"},
 		{len(w.Missing) > 0, "rights are missing: " + strings.Join(w.Missing, "; "), "grant them again, as migration 00014 does"},
@@ -149,7 +149,7 @@ func (d *Deployment) tenants(_ context.Context, see *Seen) {
 			see.fail(one.fix, "%s", one.says)
 		}
 	}
-	if w.Roles && w.Takes && len(w.Loose)+len(w.Open)+len(w.Missing) == 0 {
+	if w.There && w.Takes && len(w.Loose)+len(w.Open)+len(w.Missing) == 0 {
 		see.ok("every table is behind row-level security, forced on its owner too; %s works as cutonce_app, which sees one tenant, and as cutonce_worker", login)
 	}
 }

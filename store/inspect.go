@@ -108,7 +108,7 @@ func (f *Facts) readAll(ctx context.Context, tx pgx.Tx, q Question) error {
 	if f.Applied != f.Known {
 		return nil
 	}
-	if err := f.readWall(ctx, tx); err != nil || !f.Wall.Roles || !f.Wall.Takes {
+	if err := f.readWall(ctx, tx); err != nil || !f.Wall.There || !f.Wall.Takes {
 		return err
 	}
 	if err := asWorker(ctx, tx, sqlAsWorker); err != nil {

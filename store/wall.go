@@ -45,8 +45,8 @@ var unwalled = []string{"preview_transitions", "execution_transitions", "cutonce
 
 // Wall is what keeps tenants apart in a database, whatever a statement asks for.
 type Wall struct {
-	// Roles: both are there. Takes: the login may take them. Inherits: it sees every tenant without taking any.
-	Roles, Takes, Inherits bool
+	// There: both roles are. Takes: the login may take them. Inherits: it sees every tenant without taking any.
+	There, Takes, Inherits bool
 	// Loose are roles that can do more than they may.
 	Loose []string
 	// Open are tables that row-level security does not guard, or not for every role.
@@ -82,7 +82,7 @@ func (f *Facts) readWall(ctx context.Context, tx pgx.Tx) error {
 		takes = "set"
 	}
 	w := &Wall{}
-	err := tx.QueryRow(ctx, sqlWallRoles, pgx.NamedArgs{"takes": takes}).Scan(&w.Roles, &w.Takes, &w.Inherits, &w.Loose)
+	err := tx.QueryRow(ctx, sqlWallRoles, pgx.NamedArgs{"takes": takes}).Scan(&w.There, &w.Takes, &w.Inherits, &w.Loose)
 	if err != nil {
 		return err
 	}

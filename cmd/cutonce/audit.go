@@ -65,7 +65,7 @@ func openDatabase(ctx context.Context) (*store.Store, error) {
 	if settings.DatabaseURL == "" {
 		return nil, config.Problems{"CUTONCE_DATABASE_URL (or _FILE) is required: which Postgres?"}
 	}
-	return store.Open(ctx, store.Config{URL: string(settings.DatabaseURL), MaxConns: 2})
+	return store.Open(ctx, store.Config{URL: string(settings.DatabaseURL), Pooler: store.Pooler(settings.DatabasePooler), MaxConns: 2})
 }
 
 func auditExport() *cobra.Command {

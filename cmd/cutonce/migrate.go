@@ -31,7 +31,7 @@ func migrateCommand() *cobra.Command {
 			if settings.DatabaseURL == "" {
 				return config.Problems{"CUTONCE_DATABASE_URL (or _FILE) is required: which Postgres?"}
 			}
-			if err := migrateOurs(cmd.Context(), string(settings.DatabaseURL)); err != nil {
+			if err := bringUp(cmd.Context(), settings); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), "the schema is up to date")

@@ -167,17 +167,19 @@ func (s *service) connectors() ([]connector.Connector, error) {
 
 // openStore connects to a database that is migrated and durable, or says why it will not.
 func (s *service) openStore(ctx context.Context) error {
-	url := string(s.settings.DatabaseURL)
 	if s.settings.Migrate {
-		if err := migrateOurs(ctx, url); err != nil {
+		if err := bringUp(ctx, s.settings); err != nil {
 			return err
 		}
-	} else if pending, err := store.Pending(ctx, url); err != nil || pending {
+	} else if pending, err := store.Pending(ctx, string(s.settings.DatabaseURL)); err != nil || pending {
 		return errors.Join(errors.New("the database's schema is behind this version: run cutonce migrate, or leave CUTONCE_MIGRATE on"), err)
 	}
 	var err error
-	if s.store, err = store.Open(ctx, store.Config{URL: url, MaxConns: int32(s.settings.DatabasePool)}); err != nil {
+	if s.store, err = store.Open(ctx, reached(s.settings)); err != nil {
 		return err
+	}
+	if s.store.Pooled() {
+		s.log.Info("a connection pooler stands before the database: statements are not kept prepared (CUTONCE_DATABASE_POOLER)")
 	}
 	s.closers = append(s.closers, s.store.Close)
 	if err := s.adoptSecret(ctx); err != nil {

@@ -86,6 +86,9 @@ func (s Settings) common() Problems {
 	if s.DatabasePool < 1 || s.DatabasePool > 1000 {
 		p.add("CUTONCE_DATABASE_POOL: 1 to 1000")
 	}
+	if s.DatabasePooler != "auto" && s.DatabasePooler != "none" && s.DatabasePooler != "transaction" {
+		p.add("CUTONCE_DATABASE_POOLER: auto, none or transaction")
+	}
 	if s.Retention != 0 && s.Retention < s.minRetention() {
 		p.add("CUTONCE_RETENTION: at least %s, or nothing for ever: what is removed must be older than every clock and every key that a platform remembers",
 			s.minRetention())

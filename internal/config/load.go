@@ -113,6 +113,7 @@ func (s *Settings) readFiles() []string {
 		to   *Secret
 	}{
 		{"CUTONCE_DATABASE_URL", s.DatabaseURLFile, &s.DatabaseURL},
+		{"CUTONCE_DATABASE_DIRECT_URL", s.DirectURLFile, &s.DirectURL},
 		{"CUTONCE_SECRET", s.SecretFile, &s.Secret},
 		{"CUTONCE_SIGNIN_CLIENT_SECRET", s.SignIn.ClientSecretFile, &s.SignIn.ClientSecret},
 		{"CUTONCE_ADS_TOKEN", s.Ads.TokenFile, &s.Ads.Token},

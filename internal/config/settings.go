@@ -32,9 +32,12 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Settings is all that a process can be told. The tags are the documentation: docs/configuration.md is rendered from them.
 type Settings struct {
-	DatabaseURL     Secret `env:"DATABASE_URL" doc:"Postgres, as postgres://user:password@host:port/database. A direct connection or a session pooler; the database must be cutonce's own. Required by serve and migrate, or its _FILE. The plain DATABASE_URL is never read."`
+	DatabaseURL     Secret `env:"DATABASE_URL" doc:"Postgres, as postgres://user:password@host:port/database. Directly or through a pooler, of sessions or of transactions; the database must be cutonce's own. Required by serve and migrate, or its _FILE. The plain DATABASE_URL is never read."`
 	DatabaseURLFile string `env:"DATABASE_URL_FILE" doc:"A file that holds the URL instead."`
 	DatabasePool    int    `env:"DATABASE_POOL" default:"16" doc:"The most connections of one process; two more are kept for recording outcomes."`
+	DatabasePooler  string `env:"DATABASE_POOLER" default:"auto" doc:"What stands between this process and Postgres: none; transaction, a pooler that hands every transaction to another session, so that no statement stays prepared (each is planned anew, which costs Postgres more); auto takes whatever stands between for such a one. Say none for a session pooler, and for PgBouncer from 1.21 on with max_prepared_statements."`
+	DirectURL       Secret `env:"DATABASE_DIRECT_URL" doc:"Where DATABASE_URL is a transaction pooler's: the server itself, for what no such pooler carries, which is bringing the schema up to date and the queue of deliveries."`
+	DirectURLFile   string `env:"DATABASE_DIRECT_URL_FILE" doc:"A file that holds that URL instead."`
 	Migrate         bool   `env:"MIGRATE" default:"true" doc:"Bring the schema up to date at start (replicas may do it at the same time). Set it to false to run cutonce migrate yourself, with another role; serve then refuses a schema that is behind."`
 	AllowUnsafe     string `env:"ALLOW_UNSAFE_DATABASE" doc:"A database that may forget an acknowledged commit (fsync, full_page_writes or synchronous_commit off) is refused, unless this is the word development."`
 

@@ -43,7 +43,7 @@ func RefuseForeign(ctx context.Context, databaseURL string, ours func(schema, ta
 		return fmt.Errorf("connect to look for foreign tables: %w", err)
 	}
 	defer conn.Close(ctx)
-	rows, err := conn.Query(ctx, tablesSQL)
+	rows, err := conn.Query(ctx, tablesSQL, pgx.QueryExecModeExec) // which prepares nothing, as a pooler may want it
 	if err != nil {
 		return fmt.Errorf("list the tables: %w", err)
 	}
