@@ -18,6 +18,9 @@ type Piece struct {
 // scripts, each letter of the fewer with its code beside it ("а⟨U+0430⟩dmin"). Codes that Text has written already are odd as well.
 // The pieces' texts, but for codes, are the text.
 func Marks(s string) []Piece {
+	if s != "" && !strings.Contains(s, "⟨") && !HasHidden(s) && len(MixedScript(s)) == 0 {
+		return []Piece{{Text: s}} // nearly every text
+	}
 	var out []Piece
 	add := func(text string, odd bool) {
 		if n := len(out); n > 0 && out[n-1].Odd == odd {
