@@ -1,6 +1,9 @@
 package store
 
 import (
+	"encoding/json"
+
+	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/canon"
 	"github.com/cutonce/cutonce/preview"
 )
@@ -19,4 +22,32 @@ func contentOf(digest canon.Digest, document []byte) (preview.Content, error) {
 		documents.keep(digest, content)
 	}
 	return content, err
+}
+
+// requesters and rulings remember what their columns say, under the bytes themselves: the same few come with change after change.
+var (
+	requesters memory[string, actor.Actor]
+	rulings    memory[string, preview.Ruling]
+)
+
+// remembered reads a JSON column. Nobody writes to a value that was read.
+func remembered[V any](m *memory[string, V], raw []byte, into *V) error {
+	if known, ok := m.find(string(raw)); ok {
+		*into = known
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return err
+	}
+	m.keep(string(raw), *into)
+	return nil
+}
+
+// listed reads a JSON column that is mostly an empty list.
+func listed[V any](raw []byte, into *[]V) error {
+	if string(raw) == "[]" {
+		*into = nil
+		return nil
+	}
+	return json.Unmarshal(raw, into)
 }

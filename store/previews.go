@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -51,8 +50,8 @@ func (r *row) preview() (preview.Preview, error) {
 	}
 	content, err := contentOf(p.Digest, p.Document)
 	p.Content = content
-	return p, errors.Join(err, json.Unmarshal(r.requester, &p.Requester), json.Unmarshal(r.ruling, &p.Ruling),
-		json.Unmarshal(r.vote, &p.Votes), json.Unmarshal(r.removed, &p.Removed))
+	return p, errors.Join(err, remembered(&requesters, r.requester, &p.Requester), remembered(&rulings, r.ruling, &p.Ruling),
+		listed(r.vote, &p.Votes), listed(r.removed, &p.Removed))
 }
 
 func at(t *time.Time) time.Time {
