@@ -86,7 +86,7 @@ func (b *builder) joined(key, rules string) string {
 }
 
 func (b *builder) find(f connector.Finder) {
-	b.add(&tool{scopes: f.Scopes, run: b.h.find(f.Name)}, reads, spec{
+	b.add(&tool{finds: true, scopes: f.Scopes, run: b.h.find(f.Name)}, reads, spec{
 		name: f.Name, title: b.texts.T("find."+f.Name+".title", nil), description: b.texts.T("find."+f.Name+".description", nil),
 		in: f.Input, out: b.outOfFind(f),
 	})
