@@ -18,6 +18,7 @@ var pages = map[string]pageSpec{
 		"again", "agent", "apply", "attempt", "badge", "behind", "columns", "diff", "document", "figures", "fresh", "marked", "problem",
 		"quorum", "rule", "sent", "settle", "time", "timeline", "unusual",
 	}},
+	"bulk":     {&bulkPage{}, []string{"badge", "diff", "figures", "marked", "problem"}},
 	"outcomes": {&outcomesPage{}, []string{"columns", "diff", "marked", "time"}},
 	"freeze":   {&freezePage{}, []string{"badge", "problem", "time"}},
 	"history":  {&historyPage{}, []string{"badge", "diff", "marked", "problem", "time"}},

@@ -16,6 +16,8 @@ type queuePage struct {
 	// Mine says that the list holds only what waits for this person; First, that it begins with the first to expire.
 	Mine, First bool
 	More        string
+	// Together are the kinds of which several can be decided together.
+	Together []statusOption
 	// Here is the page's own address.
 	Here string
 	// MadeAt is the database's time of the list.
@@ -65,10 +67,29 @@ func (c *console) queue(v *visit) error {
 	for _, item := range items {
 		page.Rows = append(page.Rows, v.queueRow(item, now))
 	}
+	if ask.Mine {
+		page.Together = v.together(items)
+	}
 	if next != "" {
 		page.More = withQuery(v.r.URL.RequestURI(), "cursor", next)
 	}
 	return c.show(v, http.StatusOK, "queue", &page)
+}
+
+// together are the kinds of which more than one on the page can be decided together, as links.
+func (v *visit) together(items []approvals.Item) []statusOption {
+	count := map[string]int{}
+	var kinds []statusOption
+	for _, item := range items {
+		action := item.Preview.Action
+		if apart(item.Preview, v.writer().Change(commit.Change{Preview: item.Preview})) != nil {
+			continue
+		}
+		if count[action]++; count[action] == 2 {
+			kinds = append(kinds, statusOption{Value: withQuery("/bulk", "action", action), Label: v.t("action." + action + ".title")})
+		}
+	}
+	return kinds
 }
 
 // queueAsked reads the filter. What it does not know is not asked for.

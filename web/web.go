@@ -181,6 +181,8 @@ func (c *console) routes() http.Handler {
 	mux.HandleFunc("POST /sign-out-everywhere", c.signedIn(c.signOutEverywhere))
 	mux.HandleFunc("GET /live", c.open(c.stream))
 	mux.HandleFunc("GET /{$}", c.signedIn(c.queue))
+	mux.HandleFunc("GET /bulk", c.signedIn(c.bulk))
+	mux.HandleFunc("POST /bulk", c.signedIn(c.decideMany))
 	mux.HandleFunc("GET /outcomes", c.signedIn(c.outcomes))
 	mux.HandleFunc("GET /history", c.signedIn(c.history))
 	mux.HandleFunc("GET /changes/{id}", c.signedIn(c.change))
