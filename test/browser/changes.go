@@ -83,7 +83,12 @@ func (w *scene) pending(yen int) change {
 
 // status is how a change stands.
 func (w *scene) status(c change) string {
-	r, err := w.api("agent").Status(w.ctx, c.id, 0)
+	return w.statusFor("agent", c)
+}
+
+// statusFor is how a change stands, as somebody else sees it.
+func (w *scene) statusFor(who string, c change) string {
+	r, err := w.api(who).Status(w.ctx, c.id, 0)
 	w.must(err)
 	return r.Status
 }
@@ -135,3 +140,34 @@ func (w *scene) unknown() change {
 // review is the page on which people decide; whole is the change's own.
 func (c change) review() string { return "/changes/" + c.id + "/review" }
 func (c change) whole() string  { return "/changes/" + c.id }
+
+// rolls has an agent ask for the rollback of a plain service to a deployment, and returns the change.
+func (w *scene) rolls(service, from, to string) change {
+	r, err := w.api("mori-agent").Do(w.ctx, http.MethodPost, "/v1/actions/deployment_rollback/previews", map[string]any{
+		"service": service, "environment": target.EnvProduction, "to_deployment_id": to, "expect_current_deployment_id": from,
+		"reason": "The new version loses orders.",
+	})
+	w.must(err)
+	if r.PreviewID == "" {
+		w.fail("preparing a rollback: %s %+v", r.Message, r.Fields)
+	}
+	c := change{id: r.PreviewID, name: service}
+	s, err := w.api("mori-agent").Status(w.ctx, c.id, 0)
+	w.must(err)
+	c.digest = s.Change.Digest
+	return w.asks("mori-agent", c)
+}
+
+// odd is a rollback to a version in whose name one letter is another alphabet's.
+func (w *scene) odd() (c change, version string) {
+	n := w.made.Add(1)
+	service := target.PlainService(int(n) % target.PlainServiceCount)
+	version = fmt.Sprintf("v2026.12.%d-rele\u0430se", n)
+	back, err := w.deploys.Deploy(w.ctx, target.NewDeployment{Service: service, Environment: target.EnvProduction, Version: version, Author: "ito@platform.example"})
+	w.must(err)
+	active, err := w.deploys.Deploy(w.ctx, target.NewDeployment{
+		Service: service, Environment: target.EnvProduction, Version: fmt.Sprintf("v2026.12.%d", n), Author: "ito@platform.example",
+	})
+	w.must(err)
+	return w.rolls(service, active.ID, back.ID), version
+}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"mime"
 	"net/http"
 	"net/http/httptest"
@@ -30,7 +32,7 @@ func newFront() *front {
 	f := &front{streams: map[*http.Request]context.CancelFunc{}, held: map[string]chan struct{}{}, arrived: map[string]chan struct{}{}}
 	f.Server = httptest.NewUnstartedServer(f)
 	f.Server.EnableHTTP2 = true // a browser opens few connections to one host, and a stream keeps one
-	f.Server.Config.ErrorLog = nil
+	f.Server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	f.StartTLS()
 	return f
 }
@@ -73,6 +75,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	defer f.forget(r)
 	proxy := &httputil.ReverseProxy{
+		// A browser that goes away, and a stream that is cut, are no news.
+		ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(out *httputil.ProxyRequest) {
 			out.SetURL(to)
 			out.Out.Host = out.In.Host

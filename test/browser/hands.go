@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"time"
+	"unicode"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -65,7 +66,17 @@ func (t *tab) approve() { t.decide("approve") }
 func (t *tab) reject()  { t.decide("reject") }
 
 func (t *tab) decide(value string) {
+	t.ask(value)
 	t.follow(func() { t.press(`button[value=` + value + `]`) })
+}
+
+// ask brings the form of a decision up: with scripts it is a dialog that a button opens, without them it is part of the page.
+func (t *tab) ask(value string) {
+	if t.seen(`button[value=`+value+`]`) > 0 {
+		return
+	}
+	t.press(`[data-open=` + value + `]`)
+	t.until("the form of the decision", `s => !!document.querySelector(s)?.checkVisibility()`, `button[value=`+value+`]`)
 }
 
 // press presses an element with the mouse, or with a finger on a phone.
@@ -85,9 +96,31 @@ func (t *tab) hover(selector string) spot {
 	return at
 }
 
-// keys strikes keys, one after the other, wherever the focus is.
-func (t *tab) keys(keys string, options ...chromedp.KeyOption) {
-	t.w.must(chromedp.Do(t.ctx, chromedp.KeyEvent(keys, options...)))
+// keys strikes keys, one after the other, wherever the focus is. The letter comes with the key's going down, as on a real keyboard: a
+// page that takes the key for itself keeps its letter out of the field.
+func (t *tab) keys(keys string) {
+	for _, r := range keys {
+		k, known := kb.Keys[r]
+		if !known {
+			t.w.fail("there is no key for %q", r)
+		}
+		down := input.DispatchKeyEventParams{
+			Type: input.DispatchKeyEventTypeKeyDown, Key: k.Key, Code: k.Code, WindowsVirtualKeyCode: int64(unicode.ToUpper(rune(k.Windows))),
+			Text: k.Text, UnmodifiedText: k.Unmodified,
+		}
+		if !k.Print {
+			down.Type, down.Text, down.UnmodifiedText = input.DispatchKeyEventTypeRawKeyDown, "", ""
+		}
+		if k.Shift {
+			down.Modifiers = int64(chromedp.ModifierShift)
+		}
+		up := down
+		up.Type, up.Text, up.UnmodifiedText = input.DispatchKeyEventTypeKeyUp, "", ""
+		for _, event := range []input.DispatchKeyEventParams{down, up} {
+			_, err := callOf(t, input.DispatchKeyEvent, event)
+			t.w.must(err)
+		}
+	}
 }
 
 // write types into a field, after whatever is in it.
@@ -99,7 +132,7 @@ func (t *tab) write(selector, text string) {
 
 // paste puts a text where the focus is, as the clipboard does.
 func (t *tab) paste(text string) {
-	_, err := chromedp.Call(t.ctx, input.InsertText, input.InsertTextParams{Text: text})
+	_, err := callOf(t, input.InsertText, input.InsertTextParams{Text: text})
 	t.w.must(err)
 }
 
@@ -110,7 +143,7 @@ func (t *tab) value(selector string) string {
 
 // compose writes with an input method: the text stands there, underlined, and is not yet final.
 func (t *tab) compose(text string) {
-	_, err := chromedp.Call(t.ctx, input.ImeSetComposition, input.ImeSetCompositionParams{
+	_, err := callOf(t, input.ImeSetComposition, input.ImeSetCompositionParams{
 		Text: text, SelectionStart: int64(len([]rune(text))), SelectionEnd: int64(len([]rune(text))),
 	})
 	t.w.must(err)
@@ -119,7 +152,7 @@ func (t *tab) compose(text string) {
 // processed is a key that the input method takes for itself while it composes: browsers tell a page of it as key code 229.
 func (t *tab) processed(key string) {
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
-		_, err := chromedp.Call(t.ctx, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, WindowsVirtualKeyCode: 229})
+		_, err := callOf(t, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, WindowsVirtualKeyCode: 229})
 		t.w.must(err)
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/chromedp/cdproto/network"
+
+	"github.com/cutonce/cutonce/internal/target"
 )
 
 // Point 1.
@@ -48,6 +51,102 @@ func staleDigest(w *scene) {
 	t.shows("is not what is stored", "nothing has been recorded")
 	want(w, "the change afterwards", w.status(c), "pending")
 	want(w, "the other change afterwards", w.status(other), "pending")
+}
+
+// Points 2 to 6.
+
+// impactTold wants count, difference and percent, what cannot be known as unknown and not as 0, the cap, and whether it can be undone.
+func impactTold(w *scene) {
+	c := w.pending(large)
+	t := w.as("kim", inEnglish)
+	t.open(c.review())
+	t.shows("+100%", "+100,000 JPY", "put back to 100,000 JPY")
+	w.says("what is left of the cap", t.page(), "899,")
+	zero := w.asks("agent", w.prepares("agent", target.CampaignZeroBudget, "休眠顧客の掘り起こし", 3000, "Wake them up."))
+	t.open(zero.review())
+	t.shows("unknown", "+3,000 JPY")
+	percent := eval[string](t, `[...document.querySelectorAll('.figures > div')].find(e => e.innerText.includes('percent'))?.innerText ?? ''`)
+	w.says("the percentage from zero", percent, "unknown")
+	w.never("the percentage from zero", percent, "0%")
+}
+
+// beforeAfter wants both values of each field in words for who cannot see colours, and the exact bytes one press away.
+func beforeAfter(w *scene) {
+	c := w.pending(large)
+	t := w.as("kim", inEnglish)
+	t.open(c.review())
+	w.says("the field", eval[string](t, `document.querySelector('.diff').textContent`), "Daily budget", "Before:", "100,000 JPY", "After:", "200,000 JPY")
+	want(w, "the raw bytes before they are asked for", t.seen("pre.raw"), 0)
+	t.press(`details:has(pre.raw) > summary`)
+	t.until("the raw bytes", `document.querySelector('pre.raw').checkVisibility()`)
+	document := string(t.download("/changes/" + c.id + "/document"))
+	want(w, "the raw bytes on the page", eval[string](t, `document.querySelector('pre.raw').textContent`), document)
+	w.says("the digest beside them", t.page(), c.digest)
+}
+
+// riskiestFirst wants the row that imitates another first, though the platform names it second.
+func riskiestFirst(w *scene) {
+	c, version := w.odd()
+	t := w.as("nguyen")
+	t.open(c.review())
+	if rows := t.count(`main > article .diff > div`); rows < 2 {
+		w.fail("there are %d rows, want several", rows)
+	}
+	w.says("the first row", eval[string](t, `document.querySelector('main > article .diff > div').textContent.replace(/⟨U[+][0-9A-F]+⟩/g, '')`), version)
+}
+
+// riskyRowsSeen has a row that hides something: the change cannot be approved before the row was on the screen, with
+// scripts by having been there, without them by a box to tick, and the server asks for it whatever the page does.
+func riskyRowsSeen(w *scene) {
+	c, _ := w.odd()
+	t := w.as("nguyen", phone)
+	t.open(c.review())
+	t.until("the row to have been seen", `document.querySelector('input[name=seen]').checked`)
+	t.approve()
+	w.until("the approval", func() bool { return w.statusFor("mori-agent", c) == "approved" })
+
+	other, _ := w.odd()
+	plain := w.as("nguyen", unscripted)
+	plain.open(other.review())
+	want(w, "ticked without scripts", eval[bool](plain, `document.querySelector('input[name=seen]').checked`), false)
+	plain.loosen()
+	plain.watch.expect(`HTTP 4[0-9][0-9]|status of 4`)
+	plain.approve()
+	want(w, "the change whose row was not seen", w.statusFor("mori-agent", other), "pending")
+	plain.press(`label:has(input[name=seen])`)
+	plain.approve()
+	w.until("the approval", func() bool { return w.statusFor("mori-agent", other) == "approved" })
+}
+
+// nothingCut wants every row of a change there, whole, however long its values are.
+func nothingCut(w *scene) {
+	name := "Sale of everything that was left over from the summer, in every shop, until the last piece has gone 5d1e"
+	id := w.campaignNamed(name)
+	c := w.asks("agent", w.prepares("agent", id, name, large, strings.Repeat("All of it has to be read. ", 18)))
+	t := w.as("kim", phone)
+	t.open(c.review())
+	w.says("the page", t.page(), name, strings.TrimSpace(strings.Repeat("All of it has to be read. ", 18)))
+	hidden := eval[[]string](t, `[...document.querySelectorAll('main *')].filter(e => e.checkVisibility() && (getComputedStyle(e).textOverflow === 'ellipsis' || getComputedStyle(e).webkitLineClamp !== 'none')).map(e => e.outerHTML.slice(0, 100))`)
+	if len(hidden) > 0 {
+		w.fail("this may be cut silently: %v", hidden)
+	}
+	long := strings.Repeat("x", 60)
+	t.open("/")
+	w.never("the queue", t.page(), long)
+	t.holds("where the queue shows less than all it says so", `!document.body.innerText.includes('…') || /more on/i.test(document.body.innerText)`)
+}
+
+// ruleTold wants the rule that asks for people, its version, and the values that it saw.
+func ruleTold(w *scene) {
+	c := w.pending(large)
+	t := w.as("kim", inEnglish)
+	t.open(c.review())
+	t.shows("large-raise")
+	t.press(`details:has(dt) > summary:nth-of-type(1)`)
+	s, err := w.api("agent").Status(w.ctx, c.id, 0)
+	w.must(err)
+	all := eval[string](t, `document.querySelector('main').textContent`)
+	w.says("the page", all, "change.daily_budget", "+100%", s.Change.Ruling.PolicyVersion)
 }
 
 // download is what the console gives for a path to whoever is signed in here.

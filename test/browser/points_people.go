@@ -18,13 +18,8 @@ func quorumTold(w *scene) {
 	want(w, "buttons to approve for who has voted", kim.count(`button[value=approve]`), 0)
 	tanaka.approve()
 	w.until("the approval", func() bool { return w.status(c) == "approved" })
-	w.says("the whole story", tanaka.at(c.whole()), "Minjun Kim", "田中 健")
-}
-
-// at opens a path and returns what the page says.
-func (t *tab) at(path string) string {
-	t.open(path)
-	return t.page()
+	tanaka.open(c.whole())
+	w.says("the whole story", eval[string](tanaka, `document.querySelector('main').textContent`), "kim@agency.example", "tanaka@agency.example")
 }
 
 // ownChangeExplained wants the requester, who is an approver as well, told why they cannot decide.
@@ -47,11 +42,11 @@ func rejectAsEasy(w *scene) {
 	t := w.as("kim", phone)
 	t.open(c.review())
 	t.holds("both buttons are of one size", `(() => {
-		const [a, b] = ['approve', 'reject'].map(v => document.querySelector('button[value=' + v + ']').getBoundingClientRect());
+		const [a, b] = ['approve', 'reject'].map(v => document.querySelector('[data-open=' + v + ']').getBoundingClientRect());
 		return Math.abs(a.height - b.height) < 1 && Math.abs(a.width - b.width) < 1 && Math.abs(a.top - b.top) < 1;
 	})()`)
+	t.ask("reject")
 	// The page's own hint is no guard: the server refuses, whatever the page lets through.
-	t.openReason()
 	eval[bool](t, `(document.querySelectorAll('textarea').forEach(e => { e.required = false; e.minLength = 0; }), document.querySelectorAll('form').forEach(f => f.noValidate = true), true)`)
 	t.watch.expect(`422|400`)
 	t.write(`textarea[name=reason]`, "n")
@@ -64,13 +59,6 @@ func rejectAsEasy(w *scene) {
 	w.until("the rejection", func() bool { return w.status(c) == "rejected" })
 }
 
-// openReason brings the field for a reason on the page, where it is folded.
-func (t *tab) openReason() {
-	if t.seen(`textarea[name=reason]`) == 0 && t.count(`details:has(textarea[name=reason]) > summary`) > 0 {
-		t.press(`details:has(textarea[name=reason]) > summary`)
-	}
-}
-
 // typedConfirmation approves at high risk: only the exact name does, in any normal form, and pasted as well as typed.
 func typedConfirmation(w *scene) {
 	name := "Caf\u00e9 \u30d6\u30e9\u30f3\u30c9 7f3"                    // é and ブ as one character each
@@ -79,7 +67,9 @@ func typedConfirmation(w *scene) {
 	c := w.asks("agent", w.prepares("agent", id, name, enormous, "The autumn sale begins on Friday."))
 	t := w.as("kim")
 	t.open(c.review())
-	t.shows("high risk", name)
+	t.shows(name)
+	t.ask("approve")
+	t.shows("high risk")
 	t.watch.expect(`422|400`)
 	t.loosen()
 	t.write(`input[name=typed]`, "Cafe \u30d6\u30e9\u30f3\u30c9 7f3")
@@ -105,6 +95,7 @@ func freshLogin(w *scene) {
 	t := w.as("kim", longAgo)
 	t.open(c.review())
 	t.watch.expect(`401`)
+	t.ask("approve")
 	t.write(`input[name=typed]`, c.name)
 	t.write(`textarea[name=reason]`, "Agreed with finance.")
 	t.approve()
@@ -115,6 +106,7 @@ func freshLogin(w *scene) {
 	t.follow(func() { t.press(`a[href*="fresh=1"]`) })
 	t.follow(func() { t.press("#kim") })
 	t.until("to be back at the change", `p => location.pathname === p`, c.review())
+	t.ask("approve")
 	t.write(`input[name=typed]`, c.name)
 	t.approve()
 	w.until("the approval", func() bool { return w.status(c) == "approved" })
@@ -124,19 +116,22 @@ func freshLogin(w *scene) {
 func twoAtOnce(w *scene) {
 	c := w.pending(large)
 	kim, tanaka := w.as("kim"), w.as("tanaka", inEnglish)
+	late := w.as("tanaka", inEnglish, unscripted)
+	late.open(c.review())
+	late.write(`textarea[name=reason]`, "Fine with me.")
 	kim.open(c.review())
 	tanaka.open(c.review())
+	tanaka.ask("reject")
 	tanaka.write(`textarea[name=reason]`, "Too much for a test.")
 	kim.approve()
 	w.until("the approval", func() bool { return w.status(c) == "approved" })
-	// The page may have learned of it meanwhile, and may not: what was typed is there in either case.
-	if tanaka.seen(`button[value=approve]`) > 0 {
-		tanaka.watch.expect(`409|403`)
-		if now, err := tryEval[bool](tanaka, `(document.querySelector('button[value=approve]')?.disabled ?? true)`); err == nil && !now {
-			tanaka.approve()
-		}
-	}
+	// The page learns of it by its stream, and says so beside what was typed.
 	tanaka.until("the first decision to be shown", `document.body.innerText.includes('kim@agency.example') || document.body.innerText.includes('Approved')`)
 	tanaka.holds("the typed text is kept", `[...document.querySelectorAll('textarea')].some(e => e.value === 'Too much for a test.')`)
 	want(w, "the change", w.status(c), "approved")
+	// A page that has learned nothing sends its form: it is refused in words, with the text in it.
+	late.watch.expect(`HTTP 4[0-9][0-9]|status of 4`)
+	late.approve()
+	late.shows("kim@agency.example", "Nothing of yours has been recorded")
+	late.holds("the typed text is kept", `[...document.querySelectorAll('textarea')].some(e => e.value === 'Fine with me.')`)
 }

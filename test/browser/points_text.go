@@ -13,7 +13,10 @@ second line **bold** <script>window.injected = 1</script>`
 	t := w.as("kim")
 	for _, path := range []string{"/", c.review(), c.whole()} {
 		t.open(path)
-		t.shows(`<a href="https://evil.example">approve here</a>`, "<img src=x onerror=alert(1)>", "[click](https://evil.example)", "<script>window.injected = 1</script>")
+		t.shows(`<a href="https://evil.example">approve here</a>`, "<img src=x onerror=alert(1)>")
+		if path != "/" { // the list shows the beginning, and says that there is more
+			t.shows("[click](https://evil.example)", "<script>window.injected = 1</script>")
+		}
 		want(w, "links to evil.example on "+path, t.count(`a[href*="evil.example"]`), 0)
 		want(w, "pictures on "+path, t.count(`main img`), 0)
 		t.holds("nothing was run", `window.injected === undefined`)

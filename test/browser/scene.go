@@ -112,7 +112,7 @@ func want[T comparable](w *scene, what string, got, wanted T) {
 func (w *scene) says(what, text string, parts ...string) {
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			w.fail("%s: got %q, want %q in it", what, shorten(text), part)
+			w.fail("%s: want %q in what it says, which is %q", what, part, shorten(text))
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (w *scene) says(what, text string, parts ...string) {
 func (w *scene) never(what, text string, parts ...string) {
 	for _, part := range parts {
 		if strings.Contains(text, part) {
-			w.fail("%s: got %q, want no %q in it", what, shorten(text), part)
+			w.fail("%s: want no %q in what it says, which is %q", what, part, shorten(text))
 		}
 	}
 }

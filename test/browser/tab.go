@@ -23,8 +23,9 @@ type tab struct {
 	ctx   context.Context
 	name  string
 	watch *watch
-	// touch says that its hands are fingers.
-	touch  bool
+	// touch says that its hands are fingers, inert that it runs no scripts.
+	touch, inert bool
+
 	cancel func()
 }
 
@@ -52,6 +53,7 @@ var (
 	unmoving   = media("prefers-reduced-motion", "reduce")
 	phone      = look{set: func(t *tab) error { return t.resize(390, 844, true) }}
 	unscripted = look{set: func(t *tab) error {
+		t.inert = true
 		_, err := chromedp.Call(t.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		return err
 	}}
@@ -212,6 +214,9 @@ func (t *tab) follow(do func()) {
 
 // settle lets what the page has begun come to an end: two frames are drawn.
 func (t *tab) settle() {
+	if t.inert {
+		return
+	}
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
 	_, _ = chromedp.Run(ctx, chromedp.Evaluate[bool](
