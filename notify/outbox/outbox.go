@@ -59,8 +59,8 @@ const (
 	defaultEvery     = time.Second
 	defaultScanEvery = 10 * time.Second
 	defaultWithin    = time.Hour
-	defaultTry       = 30 * time.Second
-	defaultRescue    = time.Minute
+	defaultTry       = 20 * time.Second
+	defaultRescue    = 30 * time.Second
 	// Tries are how often a message is tried. River waits longer each time (the fourth power of the try's number, in seconds, and a bit
 	// of chance): the tenth is about four hours and a quarter after the first.
 	Tries = 10
