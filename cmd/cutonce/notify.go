@@ -127,7 +127,7 @@ func desk(ctx context.Context) (*outbox.Desk, func(), error) {
 	if settings.DatabaseURL == "" {
 		return nil, nil, config.Problems{"CUTONCE_DATABASE_URL (or _FILE) is required: which Postgres?"}
 	}
-	feed, err := store.OpenOutbox(ctx, store.Config{URL: string(settings.DatabaseURL)})
+	feed, err := store.OpenOutbox(ctx, reachedDirectly(settings))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -59,7 +59,7 @@ func (s *service) prepareNotify(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
-	feed, err := store.OpenOutbox(ctx, store.Config{URL: string(s.settings.DatabaseURL)})
+	feed, err := store.OpenOutbox(ctx, reachedDirectly(s.settings))
 	if err != nil {
 		return err
 	}
