@@ -35,6 +35,8 @@ type Deps struct {
 	Holds Holds
 	// Freezes are what is frozen; nil where nobody can freeze.
 	Freezes Freezes
+	// Journal keeps on record what was exported; nil where nothing can be.
+	Journal Journal
 	// PolicyVersion is the policy that this process has loaded.
 	PolicyVersion string
 	// Secret is the deployment's secret under the idempotency keys. It must never change while previews are alive.
@@ -57,7 +59,9 @@ type Observer interface {
 // Service applies changes and answers for them.
 type Service struct {
 	Deps
-	running sync.WaitGroup
+	// exporting holds one element for each export under way.
+	exporting chan struct{}
+	running   sync.WaitGroup
 	// probes are the probes under way; probing names their actions.
 	probes  sync.WaitGroup
 	probing sync.Map
@@ -77,7 +81,7 @@ func NewService(d Deps) *Service {
 	if d.ProbeBase == 0 {
 		d.ProbeBase = time.Second
 	}
-	s := &Service{Deps: d}
+	s := &Service{Deps: d, exporting: make(chan struct{}, mostExports)}
 	s.base, s.kill = context.WithCancel(context.Background())
 	s.leaving, s.leave = context.WithCancel(context.Background())
 	return s

@@ -13,6 +13,7 @@ import (
 	"github.com/cutonce/cutonce/audit"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
 )
@@ -189,4 +190,45 @@ func TestATrailShowsWhatWasForged(t *testing.T) {
 	forge(`update seal_leaves set seq = 3 where seq = 4`, "", 0)
 	forge(`update seal_leaves set head = decode(repeat('00', 32), 'hex')`, audit.FlawSealed, 3)
 	forge(`update audit_events set actor = 'human:somebody' where seq = 2`, audit.FlawHash, 2)
+}
+
+// TestAnExportIsOnRecord: who took out what, before it left, in the chain of their tenant's controls, and no claim waits for it.
+func TestAnExportIsOnRecord(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.prepare("a", "new")
+	auditor := person("audrey")
+	auditor.Roles = []string{actor.RoleAuditor}
+	var got []preview.ID
+	order := commit.ExportOrder{Format: "csv", Filter: commit.Filter{TargetID: "a", Statuses: []commit.Status{commit.StatusApproved}, Since: time.Now().Add(-time.Hour)}}
+	for range 2 {
+		more, err := r.commits.Export(t.Context(), auditor, order, func(c commit.Change) error { got = append(got, c.Preview.ID); return nil })
+		if err != nil || more {
+			t.Fatalf("got more %t, %v", more, err)
+		}
+	}
+	if want := []preview.ID{p.ID, p.ID}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for _, who := range []actor.Actor{person("kim"), agent("bot")} {
+		if _, err := r.commits.Export(t.Context(), who, order, nil); fault.CodeOf(err) != fault.Forbidden {
+			t.Errorf("%s: got %v, want forbidden", who.Subject, err)
+		}
+	}
+	failed := errors.New("the connection is gone")
+	if _, err := r.commits.Export(t.Context(), auditor, order, func(commit.Change) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("got %v, want what the receiver said", err)
+	}
+	var said []string
+	rows, err := r.pool.Query(t.Context(), `select convert_from(body, 'UTF8') from control_events where scope = 'acme' and kind = 'exported' and actor = $1 order by seq`, auditor.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(said) != 3 {
+		t.Fatalf("on record: got %v, %v, want three", said, err)
+	}
+	if got, want := said[0], `{"format":"csv","since":"`+order.Since.UTC().Format(time.RFC3339Nano)+`","statuses":["approved"],"target":"a"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	r.sealAll()
 }

@@ -375,7 +375,7 @@ func services(t testing.TB, r *rig, s *store.Store) (*preview.Service, *approval
 	}
 	people := approvals.NewService(approvals.Deps{Store: s, Actions: registry, Policy: r.rules, Clocks: r.clocks})
 	commits := commit.NewService(commit.Deps{
-		Store: pausing{s, r.stop}, Actions: registry, Holds: s, Freezes: s, Recheck: people, PolicyVersion: policyVersion, Secret: secret,
+		Store: pausing{s, r.stop}, Actions: registry, Holds: s, Freezes: s, Journal: s, Recheck: people, PolicyVersion: policyVersion, Secret: secret,
 		Clocks: r.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: 10 * time.Millisecond, Log: log, Observe: observer{},
 	})
 	t.Cleanup(func() {

@@ -70,7 +70,7 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 	page.Now, page.Live = page.MadeAt, v.liveHere(page.Change.PreviewID)
 	page.Sent = c.sentOf(y.Change, page.Change)
 	page.Timeline, page.Record, page.Again = v.timeline(page.Change.Events), c.recordOf(v, y.Change.Preview.ID), c.againOf(v, y.Change)
-	page.Address = strings.TrimSuffix(c.PublicURL, "/") + "/changes/" + page.Change.PreviewID
+	page.Address = c.address(page.Change.PreviewID)
 	if o := page.Change.Outcome; o != nil && o.Contradicted {
 		page.Clash = clashOf(page.Timeline)
 	}
@@ -95,6 +95,11 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 		page.Review = "/changes/" + page.Change.PreviewID + "/review"
 	}
 	return c.show(v, status, "change", &page)
+}
+
+// address is where a change's page is for ever.
+func (c *console) address(id string) string {
+	return strings.TrimSuffix(c.PublicURL, "/") + "/changes/" + id
 }
 
 // mostBehind bounds how many changes behind one are shown.

@@ -5,12 +5,16 @@ import (
 
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/preview"
 )
 
 type outcomesPage struct {
 	frame
 	Rows []outcomeRow
 	More string
+	// Incidents are the latest outcomes that proof has contradicted; Others leads to all of them, empty where these are all.
+	Incidents []historyRow
+	Others    string
 }
 
 // outcomeRow is one change of which it is not known whether it happened.
@@ -21,7 +25,12 @@ type outcomeRow struct {
 	Since   string
 	Started string
 	Probes  int
+	// Key is what the target calls it, for whoever searches its log.
+	Key string
 }
+
+// mostIncidents bounds the incidents that are listed beside what is unknown.
+const mostIncidents = 5
 
 // pageOfChanges is how many changes one page of a list shows.
 const pageOfChanges = 25
@@ -36,7 +45,12 @@ func (c *console) outcomes(v *visit) error {
 	}
 	page := outcomesPage{frame: c.frameOf(v, v.t("web.outcomes.title"), "/outcomes")}
 	for _, change := range changes {
-		page.Rows = append(page.Rows, v.outcomeRow(change))
+		page.Rows = append(page.Rows, c.outcomeRow(v, change))
+	}
+	if cursor := v.r.URL.Query().Get("cursor"); cursor == "" {
+		if err := c.incidents(v, &page); err != nil {
+			return err
+		}
 	}
 	if next != "" {
 		page.More = withQuery("/outcomes", "cursor", next)
@@ -44,11 +58,29 @@ func (c *console) outcomes(v *visit) error {
 	return c.show(v, http.StatusOK, "outcomes", &page)
 }
 
-func (v *visit) outcomeRow(change commit.Change) outcomeRow {
+// incidents lists what was settled one way and proved to be the other.
+func (c *console) incidents(v *visit, page *outcomesPage) error {
+	changes, next, err := c.Commits.List(v.r.Context(), v.who, commit.Filter{Contradicted: true, Limit: mostIncidents})
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		page.Incidents = append(page.Incidents, historyRow{Change: v.writer().Change(change), Asks: v.asks(change.Preview.Requester), Contradicted: true})
+	}
+	if next != "" {
+		page.Others = "/history?contradicted=1"
+	}
+	return nil
+}
+
+func (c *console) outcomeRow(v *visit, change commit.Change) outcomeRow {
 	row := outcomeRow{Change: v.writer().Change(change), Asks: v.asks(change.Preview.Requester)}
 	if len(change.Executions) > 0 {
 		e := change.Executions[0]
 		row.Since, row.Started, row.Probes = v.since(change.Now.Sub(e.StartedAt)), v.stamp(e.StartedAt), e.Probes
+		if p := change.Preview; c.Key != nil && preview.Reviews(v.who) {
+			row.Key = c.Key(p.Tenant, p.ID, e.Item)
+		}
 	}
 	return row
 }

@@ -19,7 +19,7 @@ var pages = map[string]pageSpec{
 		"quorum", "rule", "sent", "settle", "time", "timeline", "unusual",
 	}},
 	"bulk":     {&bulkPage{}, []string{"badge", "diff", "figures", "marked", "problem"}},
-	"outcomes": {&outcomesPage{}, []string{"columns", "diff", "marked", "time"}},
+	"outcomes": {&outcomesPage{}, []string{"badge", "columns", "diff", "marked", "time"}},
 	"freeze":   {&freezePage{}, []string{"badge", "problem", "time"}},
 	"history":  {&historyPage{}, []string{"badge", "diff", "marked", "problem", "time"}},
 }

@@ -196,7 +196,7 @@ func (r *rig) openCore(registry *connector.Registry) {
 	r.must(err)
 	r.approvals = approvals.NewService(approvals.Deps{Store: r.store, Actions: registry, Policy: rules, Clocks: r.clocks})
 	r.commits = commit.NewService(commit.Deps{
-		Store: r.store, Actions: registry, Freezes: r.store, Recheck: r.approvals, PolicyVersion: rules.Version(), Secret: []byte("a secret of thirty-two bytes....."),
+		Store: r.store, Actions: registry, Freezes: r.store, Journal: r.store, Recheck: r.approvals, PolicyVersion: rules.Version(), Secret: []byte("a secret of thirty-two bytes....."),
 		Clocks: r.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: time.Hour, Log: quiet, Observe: observer{},
 	})
 	r.t.Cleanup(func() {
@@ -229,6 +229,9 @@ func (r *rig) serve(registry *connector.Registry) {
 	}
 	if d.Previews == nil && r.previews != nil {
 		d.Previews = r.previews
+	}
+	if d.Exports == nil && r.commits != nil {
+		d.Exports, d.Now = r.commits, time.Now
 	}
 	if d.Trails == nil && r.store != nil {
 		d.Trails, d.Keys = forger{r.store, r.forge}, sealKey(r.t).Trusted()

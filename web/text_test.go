@@ -113,7 +113,7 @@ func TestLanguages(t *testing.T) {
 	wantLang(tanaka.get("/history?lang=en&status=pending"), "en", "History")
 }
 
-func TestHistory(t *testing.T) {
+func TestHistoryHasPages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	pending := r.pending(target.PlainJPY(0))

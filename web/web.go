@@ -82,6 +82,10 @@ type Deps struct {
 	Freezes Freezes
 	// Previews is nil where nothing can be prepared from here.
 	Previews Previews
+	// Exports is nil where nothing can be exported from here.
+	Exports Exports
+	// Now is only for what a search suggests; nil suggests nothing.
+	Now func() time.Time
 	// Trails is nil where no record can be checked; Keys are the keys that seals are signed with.
 	Trails   Trails
 	Keys     audit.Keys
@@ -185,6 +189,10 @@ func (c *console) routes() http.Handler {
 	mux.HandleFunc("POST /bulk", c.signedIn(c.decideMany))
 	mux.HandleFunc("GET /outcomes", c.signedIn(c.outcomes))
 	mux.HandleFunc("GET /history", c.signedIn(c.history))
+	if c.Exports != nil {
+		mux.HandleFunc("GET /history/export.csv", c.signedIn(c.exportCSV))
+		mux.HandleFunc("GET /history/export.ndjson", c.signedIn(c.exportNDJSON))
+	}
 	mux.HandleFunc("GET /changes/{id}", c.signedIn(c.change))
 	mux.HandleFunc("GET /changes/{id}/review", c.signedIn(c.review))
 	mux.HandleFunc("GET /changes/{id}/document", c.signedIn(c.document))

@@ -123,7 +123,7 @@ func (s *service) peoplesDoor() (*web.Console, error) {
 	deps := web.Deps{
 		Approvals: s.approvals, Commits: s.commits, Freezes: s.commits, Sessions: sessions, Catalog: s.texts, Log: s.log, Version: version,
 		PublicURL: origin(s.settings), RequestID: requestID, Feed: s.store, Zones: s.settings.ConsoleZones,
-		Previews: s.previews, Trails: s.store, Keys: s.sealer.Key.Trusted(),
+		Previews: s.previews, Exports: s.commits, Now: time.Now, Trails: s.store, Keys: s.sealer.Key.Trusted(),
 		Key: func(tenant string, id preview.ID, item int) string {
 			return commit.IdempotencyKey([]byte(s.settings.Secret), tenant, id, item)
 		},
@@ -206,7 +206,7 @@ var routes = []string{
 	"/v1/previews/{id}/approval-request", "/v1/previews/{id}/decisions", "/v1/previews/{id}/apply", "/v1/previews/{id}/cancel",
 	"/v1/previews/{id}/undo",
 	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/v1/freezes", "/v1/removed-approvers", "/healthz", "/readyz", "/openapi.yaml",
-	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/bulk", "/changes/{id}", "/changes/{id}/review",
+	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/history/export.csv", "/history/export.ndjson", "/bulk", "/changes/{id}", "/changes/{id}/review",
 	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/apply", "/live", "/changes/{id}/probe", "/changes/{id}/resolution", "/changes/{id}/again", "/freeze", "/freeze/lift", "/assets/{name}",
 }
 

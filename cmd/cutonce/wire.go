@@ -216,7 +216,7 @@ func (s *service) makeServices(rules *policy.Policy) error {
 		FreshFor: s.settings.SignIn.FreshFor,
 	})
 	s.commits = commit.NewService(commit.Deps{
-		Store: stoppingCommits(s.store), Actions: s.actions, Holds: s.store, Freezes: s.store, Recheck: s.approvals, PolicyVersion: rules.Version(), Secret: []byte(s.settings.Secret),
+		Store: stoppingCommits(s.store), Actions: s.actions, Holds: s.store, Freezes: s.store, Journal: s.store, Recheck: s.approvals, PolicyVersion: rules.Version(), Secret: []byte(s.settings.Secret),
 		Clocks: clocks, SendMargin: s.settings.Clock.SendMargin, ProbeBase: s.settings.Clock.ProbeBase, Log: s.log,
 		Observe: observer{s.metrics},
 	})

@@ -14,6 +14,8 @@ const (
 	// Read is to see one change, ReadAll every change of the tenant.
 	Read    Power = "read"
 	ReadAll Power = "read_all"
+	// Export is to take all changes of a search out at once.
+	Export  Power = "export"
 	Prepare Power = "prepare"
 	Request Power = "request"
 	Apply   Power = "apply"
@@ -62,6 +64,7 @@ func Grants() []Grant {
 		{Power: Find, Scope: true, Where: "preview.RequireScopes"},
 		{Power: Read, Own: true, Or: []Power{ReadAll, Decide}, Where: "preview.MayRead"},
 		{Power: ReadAll, Human: true, Roles: reviewing, Where: "preview.Reviews"},
+		{Power: Export, Human: true, Roles: []string{RoleOperator, RoleAuditor, RoleAdmin}, Where: "commit.Service.Export"},
 		{Power: Prepare, Scope: true, Where: "preview.Service.Prepare"},
 		{Power: Request, Own: true, Scope: true, Where: "approvals.Service.Request"},
 		{Power: Apply, Own: true, Scope: true, Where: "commit.Service.Apply"},
