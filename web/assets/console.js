@@ -1,87 +1,86 @@
-// The console's one script. Every page works without it; with it, a page that somebody looks at stays true, and keys work. It writes no
-// text of its own: all words come from the page.
+// The console's one script. Every page works without it; with it, a page that somebody looks at stays true, and keys work. All words come
+// from the page.
 const $ = (id) => document.getElementById(id);
 const all = (what, where = document) => [...where.querySelectorAll(what)];
 const main = $('main');
 const lang = document.documentElement.lang;
 const policy = globalThis.trustedTypes?.createPolicy('cutonce', { createHTML: (text) => text });
 const parse = (text) => new DOMParser().parseFromString(policy ? policy.createHTML(text) : text, 'text/html');
+const note = (text, as) => Object.assign(document.createElement('p'), { textContent: text, className: as });
 
 // Clocks go by the server's: what it said, and what has passed here since it was asked.
 let clock = 0;
-const setClock = (node, asked) => { if (node?.dataset.now) clock = Date.parse(node.dataset.now) - asked; };
+const setClock = (said, asked) => { if (said) clock = Date.parse(said) - asked; };
 const now = () => clock + performance.now();
-const two = (n) => String(n).padStart(2, '0');
-const say = (text, with_) => text.replace('{}', with_);
-
-function left(node) {
-  const s = Math.ceil((Date.parse(node.dataset.until) - now()) / 1000);
-  if (s > 0 && s < 3600) node.textContent = say(node.dataset.left, `${Math.floor(s / 60)}:${two(s % 60)}`);
-  if (s <= 0 && !node.dataset.isOver) {
-    node.dataset.isOver = 1;
-    node.textContent = node.dataset.over;
-    const row = node.closest('li');
-    if (row) row.classList.add('gone');
-    else { shut(); soon(1500); }
-  }
-}
-
-const ago = new Intl.RelativeTimeFormat(lang, { numeric: 'always' });
-function since(node) {
-  const s = Math.max(0, Math.floor((now() - Date.parse(node.dataset.since)) / 1000));
-  const text = s < 120 ? ago.format(-s, 'second') : s < 7200 ? ago.format(-Math.floor(s / 60), 'minute') : ago.format(-Math.floor(s / 3600), 'hour');
-  if (node.textContent !== text) node.textContent = text;
-}
+const ago = new Intl.RelativeTimeFormat(lang);
+const write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
 function tick() {
   if (!clock) return;
-  all('[data-until]').forEach(left);
-  all('[data-since]').forEach(since);
-}
-
-// Times are shown in the reader's own zone, with its name, unless they chose one.
-const zone = new Intl.DateTimeFormat(lang, {
-  year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false, timeZoneName: 'short',
-});
-function localTimes(where) {
-  for (const t of all('time[datetime]:not([data-zone])', where)) {
-    const part = {};
-    for (const p of zone.formatToParts(new Date(t.dateTime))) part[p.type] = p.value;
-    t.title = t.textContent;
-    t.textContent = `${part.year}-${part.month}-${part.day} ${part.hour === '24' ? '00' : part.hour}:${part.minute}:${part.second} ${part.timeZoneName}`;
+  for (const node of all('[data-until]')) {
+    const s = Math.ceil((Date.parse(node.dataset.until) - now()) / 1000);
+    if (s >= 3600) continue;
+    write(node, s > 0 ? node.dataset.left.replace('{}', `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`) : node.dataset.over);
+    if (s > 0 || node.dataset.was) continue;
+    node.dataset.was = 1;
+    const row = node.closest('li');
+    if (row) row.classList.add('gone'); else { shut(document); soon(1500); }
+  }
+  for (const node of all('[data-since]')) {
+    const s = Math.max(0, Math.floor((now() - Date.parse(node.dataset.since)) / 1000));
+    const [n, unit] = s < 120 ? [s, 'second'] : s < 7200 ? [s / 60, 'minute'] : [s / 3600, 'hour'];
+    write(node, ago.format(-Math.floor(n), unit));
   }
 }
 
-// Nothing can be decided any more: what was typed stays, and can be copied.
-function shut() {
-  all('[data-decides]').forEach((d) => {
-    all('button[name=decision]', d).forEach((b) => { b.disabled = true; });
-    all('[data-open]', d).forEach((a) => { a.setAttribute('aria-disabled', 'true'); a.removeAttribute('href'); });
-  });
+// Times are shown in the reader's own zone, with its name, unless they chose one.
+const two = '2-digit';
+const zone = new Intl.DateTimeFormat(lang, { year: 'numeric', month: two, day: two, hour: two, minute: two, second: two, hourCycle: 'h23', timeZoneName: 'short' });
+function freshen() {
+  for (const t of all('time[datetime]:not([data-zone], [title])')) {
+    const p = Object.fromEntries(zone.formatToParts(new Date(t.dateTime)).map((x) => [x.type, x.value]));
+    t.title = t.textContent;
+    t.textContent = `${p.year}-${p.month}-${p.day} ${p.hour}:${p.minute}:${p.second} ${p.timeZoneName}`;
+  }
+  tick();
 }
 
-// Morph makes old as fresh is and keeps what is the reader's: focus, typed text, what they opened. Children go by their IDs.
-const kept = { DETAILS: ['open'], DIALOG: ['open'], INPUT: ['checked', 'value', 'disabled'], BUTTON: ['disabled', 'hidden'] };
+// Nothing can be decided here any more: what was typed stays, and can be copied.
+function shut(where) {
+  for (const b of all('[data-decides] button:not([type=button])', where)) b.disabled = true;
+  for (const a of all('[data-open]', where)) { a.removeAttribute('href'); a.setAttribute('aria-disabled', 'true'); }
+}
+
+// Morph makes old as fresh is and keeps what is the reader's: the focus, what they typed or chose, and what they opened. Children go by
+// their IDs, or by what labels them.
+const keeps = { DETAILS: ['open'], DIALOG: ['open'], BUTTON: ['disabled', 'hidden'], INPUT: ['value', 'checked'] };
+const keyOf = (n) => n.id || n.getAttribute?.('aria-labelledby');
+const typed = (n) => n.nodeType === 1 && all('textarea, input:not([name=seen])', n).some((f) => f.value !== f.defaultValue || f.checked !== f.defaultChecked);
 
 function morph(old, fresh) {
   if (old.nodeType !== 1) { if (old.data !== fresh.data) old.data = fresh.data; return; }
-  const keeps = kept[old.nodeName] ?? [];
-  for (const a of fresh.attributes) if (!keeps.includes(a.name) && old.getAttribute(a.name) !== a.value) old.setAttribute(a.name, a.value);
-  for (const a of [...old.attributes]) if (!keeps.includes(a.name) && !fresh.hasAttribute(a.name)) old.removeAttribute(a.name);
-  if (['TEXTAREA', 'SELECT', 'INPUT'].includes(old.nodeName)) return;
-  if (old.id === 'rows') rows(old, fresh); else if (old.id !== 'decide') children(old, fresh);
+  const kept = keeps[old.nodeName] ?? [];
+  for (const a of fresh.attributes) if (!kept.includes(a.name) && old.getAttribute(a.name) !== a.value) old.setAttribute(a.name, a.value);
+  for (const a of [...old.attributes]) if (!kept.includes(a.name) && !fresh.hasAttribute(a.name)) old.removeAttribute(a.name);
+  if (old.id === 'rows') rows(old, fresh);
+  else if (old.id !== 'decide' && !old.matches('textarea, select, input')) children(old, fresh);
 }
 
 function children(old, fresh) {
-  const known = new Map([...old.children].filter((c) => c.id).map((c) => [c.id, c]));
+  const known = new Map([...old.children].map((c) => [keyOf(c), c]));
   let at = old.firstChild;
   for (const want of [...fresh.childNodes]) {
-    const have = want.id ? known.get(want.id) : at && !at.id && at.nodeName === want.nodeName ? at : null;
+    const key = keyOf(want);
+    const have = key ? known.get(key) : at && !keyOf(at) && at.nodeName === want.nodeName && at;
     if (!have) { old.insertBefore(document.importNode(want, true), at); continue; }
     if (have === at) at = at.nextSibling; else old.insertBefore(have, at);
     morph(have, want);
   }
-  while (at) { const next = at.nextSibling; if (at.id !== 'decide') at.remove(); at = next; }
+  while (at) {
+    const next = at.nextSibling;
+    if (at.id === 'decide' || typed(at)) shut(old); else at.remove();
+    at = next;
+  }
 }
 
 // A list's rows stay where they are: new ones are counted and shown when they are asked for, and those that are over are marked.
@@ -91,55 +90,48 @@ function rows(list, fresh) {
   const last = fresh.lastElementChild?.dataset.ends ?? '';
   for (const row of list.children) {
     const same = fresh.ownerDocument.getElementById(row.id);
-    const gone = !same && ('whole' in fresh.dataset || 'first' in fresh.dataset && row.dataset.ends < last);
-    if (same) { row.classList.remove('gone'); children(row, same); }
-    if (gone && !row.classList.contains('gone')) {
+    if (same) children(row, same);
+    else if (!row.querySelector('.past') && ('whole' in fresh.dataset || 'first' in fresh.dataset && row.dataset.ends < last)) {
       row.classList.add('gone');
-      const note = document.createElement('p');
-      note.className = 'notice';
-      note.textContent = fresh.dataset.gone;
-      row.firstElementChild.append(note);
+      row.firstElementChild.append(note(fresh.dataset.gone, 'notice past'));
     }
   }
-  news = come.length ? { list, fresh, count: come.length } : null;
-  const button = $('news');
-  button.hidden = !news;
-  if (news) button.textContent = say(button.dataset.text, news.count);
+  news = come.length ? [list, fresh, come[0].id] : null;
+  $('news').hidden = !news;
+  $('news').textContent = $('news').dataset.text.replace('{}', come.length);
 }
 
 function showNews() {
-  if (!news) return location.reload();
-  const { list, fresh, count } = news;
-  const first = [...fresh.children].find((r) => !$(r.id))?.id;
-  const count0 = count;
+  const [list, fresh, first] = news;
   news = null;
   $('news').hidden = true;
-  all('.gone', list).forEach((r) => r.remove());
   children(list, fresh);
-  freshen(main);
-  if (count0 && first) $(first)?.querySelector('a')?.focus();
+  freshen();
+  $(first)?.querySelector('a')?.focus();
 }
 
-function freshen(where) { localTimes(where); tick(); }
+// The page reads itself anew. The row under the pointer, or with the focus, stays where it is on the screen.
+let asking = false, again = false, due = 0;
+function soon(ms) { due ||= setTimeout(() => { due = 0; if (!document.hidden) refresh(); }, ms); }
 
-// The row under the pointer, or with the focus, stays where it is on the screen.
-function steady(change) {
-  const row = document.querySelector('main li:focus-within') ?? document.querySelector('main li:hover');
-  const was = row?.getBoundingClientRect().top;
-  change();
-  if (row?.isConnected) scrollBy(0, row.getBoundingClientRect().top - was);
-}
-
-let asking = false, again = false;
 async function refresh() {
   if (asking) { again = true; return; }
   asking = true;
   const asked = performance.now();
   try {
-    const response = await fetch(location.href, { headers: { 'Cutonce-Live': '1' }, redirect: 'manual', cache: 'no-store' });
-    if (response.type === 'opaqueredirect' || response.status === 401) return end();
-    if (!response.ok) throw new Error(String(response.status));
-    take(parse(await response.text()), asked);
+    const got = await fetch(location.href, { headers: { 'Cutonce-Live': '1' }, redirect: 'manual', cache: 'no-store' });
+    if (got.type === 'opaqueredirect' || got.status === 401) return end();
+    if (!got.ok) throw got.status;
+    const page = parse(await got.text());
+    const said = page.getElementById('main')?.dataset.now;
+    if (!said) return;
+    setClock(said, asked);
+    const row = document.querySelector('main li:focus-within') ?? document.querySelector('main li:hover');
+    const was = row?.getBoundingClientRect().top;
+    for (const id of ['nav', 'frozen', 'main']) if ($(id) && page.getElementById(id)) morph($(id), page.getElementById(id));
+    freshen();
+    if (row?.isConnected) scrollBy({ top: row.getBoundingClientRect().top - was, behavior: 'instant' });
+    if (dialog && !page.getElementById('decide')) decided(page);
     if (state === 'lost') tell(source?.readyState === 1 ? 'on' : 'poll');
   } catch { tell('lost'); } finally {
     asking = false;
@@ -147,143 +139,106 @@ async function refresh() {
   }
 }
 
-function take(page, asked) {
-  const fresh = page.getElementById('main');
-  if (!fresh?.dataset.now) return;
-  setClock(fresh, asked);
-  steady(() => {
-    for (const id of ['nav', 'frozen', 'main']) { const to = page.getElementById(id); if (to && $(id)) morph($(id), to); }
-    if ($('decide') && !page.getElementById('decide')) decided(page);
-  });
-  freshen(document);
-}
-
 // Somebody else was faster, or time is up: the open form says so.
 function decided(page) {
-  shut();
-  const form = $('decision');
-  if (!form || form.querySelector('.decided')) return;
-  const note = document.createElement('p');
-  note.className = 'notice bad decided';
-  note.setAttribute('role', 'alert');
-  note.textContent = page.querySelector('.standing, .notice')?.textContent ?? '';
-  form.prepend(note);
+  if (dialog.querySelector('.decided')) return;
+  shut(document);
+  const said = note(page.querySelector('.standing, main .notice')?.textContent, 'notice bad decided');
+  said.setAttribute('role', 'alert');
+  $('decision').prepend(said);
 }
-
-let due = 0;
-function soon(ms) { if (!due) due = setTimeout(() => { due = 0; if (!document.hidden) refresh(); }, ms); }
 
 // The stream says that there is news. Without it the page asks by itself.
-let source = null, state = '', poller = 0;
+let source, state = '', poller = 0;
 function tell(next) {
   if (next === state) return;
-  const line = $('link');
-  const quiet = next === 'on' && !state;
-  state = next;
-  line.className = next;
-  line.textContent = quiet ? '' : line.dataset[next];
+  $('link').textContent = next === 'on' && !state ? '' : $('link').dataset[next];
+  $('link').className = state = next;
 }
-
-function end() { source?.close(); source = null; clearInterval(poller); tell('ended'); }
-
-function poll(every) { clearInterval(poller); poller = setInterval(() => { if (!document.hidden) soon(0); }, every); }
+function end() { source?.close(); clearInterval(poller); tell('ended'); }
+function poll(every) { clearInterval(poller); poller = setInterval(soon, every, 0); }
 
 function connect() {
   source?.close();
-  if (!main.dataset.live || !globalThis.EventSource) { tell('poll'); return poll(15000); }
+  if (!main.dataset.live) { tell('poll'); return poll(15000); }
   source = new EventSource(main.dataset.live);
   source.onopen = () => { tell('on'); poll(60000); };
-  source.addEventListener('changed', () => soon(state === 'on' ? 150 : 0));
+  source.addEventListener('changed', () => soon(100));
   source.addEventListener('ended', end);
   source.onerror = () => {
-    if (state === 'ended') return;
-    tell(source.readyState === 2 ? 'poll' : 'lost');
+    const closed = source.readyState === 2;
+    tell(closed ? 'poll' : 'lost');
     poll(15000);
-    if (source.readyState === 2) setTimeout(connect, 60000);
+    if (closed) setTimeout(connect, 60000);
   };
 }
 
 function look() {
-  if (state === 'ended' || !('live' in main.dataset)) return;
-  if (document.hidden) { source?.close(); source = null; return; }
-  soon(0);
-  connect();
+  if (state === 'ended') return;
+  if (document.hidden) source?.close(); else { soon(0); connect(); }
 }
 
-// Dialogs. The form of a decision is part of the page without this script.
+// The form of a decision is a part of the page; here it is a dialog. It is sent once, and only the server's answer says what was decided.
 const dialog = $('decide');
-function open(how) {
-  const form = $('decision');
-  const button = form?.querySelector(`button[value=${how === 'yes' ? 'approve],button[value=confirm' : 'reject'}]`);
+function open(yes) {
+  const button = dialog?.querySelector(yes ? 'button.yes' : 'button.no');
   if (!button || button.disabled || dialog.open) return;
-  const unseen = how === 'yes' && all('input[name=seen]').find((i) => !i.checked);
-  if (unseen) { unseen.scrollIntoView({ block: 'center' }); unseen.focus({ preventScroll: true }); return; }
-  form.dataset.how = how;
+  const unseen = yes && all('input[name=seen]').find((i) => !i.checked);
+  if (unseen) return unseen.focus();
+  $('decision').dataset.how = yes ? 'yes' : 'no';
   dialog.showModal();
-  (how === 'yes' ? $('typed') ?? button : $('reason')).focus();
+  (yes ? $('typed') ?? button : $('reason')).focus();
 }
-
 if (dialog) {
   dialog.close();
-  all('[data-close]').forEach((b) => { b.hidden = false; b.onclick = () => dialog.close(); });
-  if (dialog.dataset.refused) { open(dialog.dataset.refused === 'reject' ? 'no' : 'yes'); dialog.querySelector('[role=alert]')?.focus(); }
+  for (const b of all('[data-close]', dialog)) { b.hidden = false; b.onclick = () => dialog.close(); }
+  if (dialog.dataset.refused) { open(dialog.dataset.refused !== 'reject'); dialog.querySelector('[role=alert]')?.focus(); }
 }
-
 document.addEventListener('click', (e) => {
   const opener = e.target.closest('[data-open]');
-  if (opener) { e.preventDefault(); if (opener.hasAttribute('href')) open(opener.dataset.open === 'reject' ? 'no' : 'yes'); }
+  if (!opener) return;
+  e.preventDefault();
+  if (opener.hasAttribute('href')) open(opener.dataset.open !== 'reject');
 });
-
-// A form is sent once; the page shows only what the server has answered.
 document.addEventListener('submit', (e) => {
-  if (e.target.dataset.sent) return e.preventDefault();
-  if (e.target.method !== 'post') return;
-  e.target.dataset.sent = 1;
+  if (e.target.dataset.sent) e.preventDefault();
+  else if (e.target.method === 'post') e.target.dataset.sent = 1;
 });
-addEventListener('pageshow', (e) => { if (e.persisted) { all('form[data-sent]').forEach((f) => delete f.dataset.sent); look(); } });
+addEventListener('pageshow', (e) => { if (e.persisted) { for (const f of all('form[data-sent]')) delete f.dataset.sent; look(); } });
 
-// Risky rows are ticked when they have been on the screen.
-if (globalThis.IntersectionObserver) {
-  const seen = new IntersectionObserver((entries) => {
-    for (const e of entries) {
-      const tick = e.target.querySelector('input[name=seen]');
-      if (!e.isIntersecting) { clearTimeout(e.target.timer); continue; }
-      e.target.timer = setTimeout(() => { if (tick) tick.checked = true; seen.unobserve(e.target); }, 500);
-    }
-  }, { threshold: 0.9 });
-  all('[data-risky]').forEach((r) => seen.observe(r));
-}
+// Risky rows are ticked once they have been on the screen.
+const eyes = new IntersectionObserver((seen) => {
+  for (const { target, isIntersecting } of seen) {
+    clearTimeout(target.timer);
+    if (isIntersecting) target.timer = setTimeout(() => { for (const box of all('input[name=seen]', target)) box.checked = true; }, 500);
+  }
+}, { threshold: 0.9 });
+for (const row of all('[data-risky]')) eyes.observe(row);
 
-// Keys: off where somebody types, composes or has switched them off.
-const switched = 'cutonce-keys';
-const keysOn = () => { try { return localStorage.getItem(switched) !== 'off'; } catch { return true; } };
+// Keys: none where somebody types or composes, and none for those who have switched them off.
+const keys = (set) => { try { return set ? localStorage.setItem('cutonce-keys', set) : localStorage.getItem('cutonce-keys') !== 'off'; } catch { return true; } };
 const help = $('keys');
-if (help) {
-  $('keys-open').hidden = false;
-  $('keys-open').onclick = () => help.showModal();
-  $('keys-on').checked = keysOn();
-  $('keys-on').onchange = (e) => { try { localStorage.setItem(switched, e.target.checked ? 'on' : 'off'); } catch { /* not kept */ } };
-  $('news').onclick = showNews;
-}
-
-const act = {
-  j: () => step(1), k: () => step(-1), a: () => open('yes'), r: () => open('no'), '?': () => help?.showModal(),
-};
 function step(by) {
   const links = all('.cards h2 a, .rows > li > a');
-  const at = links.indexOf(document.activeElement);
-  links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1)]?.focus();
+  links[Math.min(Math.max(links.indexOf(document.activeElement) + by, 0), links.length - 1)]?.focus();
 }
+const act = { j: () => step(1), k: () => step(-1), a: () => open(true), r: () => open(false), '?': () => help.showModal() };
 document.addEventListener('keydown', (e) => {
-  if (e.isComposing || e.keyCode === 229 || e.ctrlKey || e.metaKey || e.altKey || e.repeat && !'jk'.includes(e.key)) return;
-  if (e.target.closest?.('input, textarea, select, [contenteditable]') || document.querySelector('dialog[open]') || !keysOn()) return;
-  if (!Object.hasOwn(act, e.key)) return;
+  const typing = e.isComposing || e.keyCode === 229 || e.target.closest?.('input, textarea, select, [contenteditable]');
+  if (typing || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]') || !help || !Object.hasOwn(act, e.key) || !keys()) return;
   e.preventDefault();
   act[e.key]();
 });
+if (help) {
+  $('keys-open').hidden = false;
+  $('keys-open').onclick = act['?'];
+  $('keys-on').checked = keys();
+  $('keys-on').onchange = (e) => keys(e.target.checked ? 'on' : 'off');
+  $('news').onclick = showNews;
+}
 
-setClock(main, performance.getEntriesByType('navigation')[0]?.requestStart ?? 0);
-freshen(document);
+setClock(main.dataset.now, performance.getEntriesByType('navigation')[0]?.requestStart ?? 0);
+freshen();
 setInterval(tick, 1000);
 if ('live' in main.dataset) {
   document.addEventListener('visibilitychange', look);
