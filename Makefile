@@ -28,6 +28,7 @@ help: ## Explain every target
 	@echo
 	@grep -hE '^[a-z/]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z/]+):[^#]*## *(.*)/  make \1\t\2/' | expand -t 26
 
+# To be told of what happens, say whom: CUTONCE_NOTIFY_FILE=examples/notify.yaml make run (its last receiver is a local one, commented out).
 .PHONY: run
 run: build ## Build, then run everything on this machine: Postgres, simulated platforms, the service (ARGS="--listen …")
 	@exec bin/cutonce dev $(ARGS)

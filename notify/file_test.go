@@ -3,6 +3,7 @@ package notify_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -65,6 +66,32 @@ func TestReadAFile(t *testing.T) {
 	}
 	if len(askers.Kinds) != 5 || c.SMTP.Password != "hush" || c.SMTP.Plain || c.SMTP.Implicit {
 		t.Errorf("got %+v, %+v", askers, c.SMTP)
+	}
+}
+
+// TestTheExampleIsRead, as it stands and with what it has commented out.
+func TestTheExampleIsRead(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../examples/notify.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	everything := func(name string) (string, error) {
+		switch {
+		case strings.HasPrefix(name, "SLACK"):
+			return "https://hooks.slack.example/services/x", nil
+		case strings.HasPrefix(name, "HOOK"):
+			return environment["HOOK"], nil
+		}
+		return "x", nil
+	}
+	c, err := notify.Read(raw, everything)
+	if err != nil || len(c.Receivers) != 4 || c.SMTP == nil {
+		t.Errorf("got %d receivers, %v, want 4 and a mail server", len(c.Receivers), err)
+	}
+	local := strings.NewReplacer("  # - name: local", "  - name: local", "  #   tenant", "    tenant", "  #   everything", "    everything", "  #   webhook", "    webhook")
+	if c, err = notify.Read([]byte(local.Replace(string(raw))), everything); err != nil || len(c.Receivers) != 5 {
+		t.Errorf("got %d receivers, %v, want the local one too", len(c.Receivers), err)
 	}
 }
 
