@@ -140,11 +140,17 @@ func (s *Service) Items(m preview.Moved) []Item {
 	}
 	var items []Item
 	for _, r := range s.Receivers {
-		if r.Tenant == m.Tenant && slices.Contains(r.Kinds, kind) {
+		if r.Tenant == m.Tenant && slices.Contains(r.Kinds, kind) && !idle(m, kind, r) {
 			items = append(items, Item{Tenant: m.Tenant, Preview: m.ID.String(), Seq: m.Seq, Event: m.Kind, Receiver: r.Name, At: m.At.UTC()})
 		}
 	}
 	return items
+}
+
+// idle spares the queue what would surely be dropped, and is most of what happens: outcomes that were never unknown are not for operators,
+// and what expired without a question is for nobody.
+func idle(m preview.Moved, kind Kind, r Receiver) bool {
+	return kind == Settled && r.Operators && m.Before == "claimed" || m.Kind == "expired" && m.Before == "prepared"
 }
 
 // Told is what became of an item.

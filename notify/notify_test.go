@@ -259,6 +259,21 @@ func TestItemsOfAnEvent(t *testing.T) {
 	if diff := cmp.Diff([]string{"rival"}, names("approval_requested", "rival")); diff != "" {
 		t.Error(diff)
 	}
+	settled := func(before string) (names []string) {
+		for _, i := range s.Items(preview.Moved{Tenant: "acme", ID: preview.ID{1}, Seq: 4, Kind: "applied", Before: before, At: noon}) {
+			names = append(names, i.Receiver)
+		}
+		return names
+	}
+	if diff := cmp.Diff([]string{"askers", "siem"}, settled("claimed")); diff != "" {
+		t.Errorf("applied at once: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"ops", "askers", "siem"}, settled("probed")); diff != "" {
+		t.Errorf("applied after a look: %s", diff)
+	}
+	if got := s.Items(preview.Moved{Tenant: "acme", ID: preview.ID{1}, Seq: 2, Kind: "expired", Before: "prepared", At: noon}); len(got) != 0 {
+		t.Errorf("got %v of what expired without a question, want nobody told", got)
+	}
 	if got := append(names("prepared", "acme"), names("claimed", "acme")...); len(got) != 0 {
 		t.Errorf("got %v, want nobody told of these", got)
 	}
@@ -374,6 +389,9 @@ func TestThePayload(t *testing.T) {
 	var got map[string]any
 	if err := json.Unmarshal(out.notes[0].Payload, &got); err != nil {
 		t.Fatal(err)
+	}
+	if strings.Contains(string(out.notes[0].Payload), "evil.example") {
+		t.Errorf("the agent's reason is in %s", out.notes[0].Payload)
 	}
 	data, _ := got["data"].(map[string]any)
 	change, _ := data["change"].(map[string]any)

@@ -73,7 +73,7 @@ func asked(c commit.Change, r Receiver) Told {
 func missing(p preview.Preview) policy.Requirement {
 	var votes []preview.Vote
 	for _, v := range p.Votes {
-		if v.Round == p.Round {
+		if p.Counts(v) {
 			votes = append(votes, v)
 		}
 	}

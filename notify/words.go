@@ -202,6 +202,10 @@ type data struct {
 
 func dataOf(w answer.Writer, i Item, c commit.Change, change answer.Change, n Note, lang string) data {
 	asked := w.Asked(c)
+	if change.Approval != nil { // whoever asks must not put words into messages: they stand on the page, marked as theirs
+		bare := *change.Approval
+		bare.Justification, change.Approval = "", &bare
+	}
 	d := data{
 		PreviewID: i.Preview, Tenant: i.Tenant, Event: i.Event, Status: string(c.Status), RequestedBy: asked.RequestedBy, Digest: asked.Digest,
 		Change: &change, URL: n.Link, Locale: lang, Message: n.Subject,

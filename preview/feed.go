@@ -13,6 +13,8 @@ type Moved struct {
 	Seq  int64
 	Kind string
 	At   time.Time
+	// Before is the kind of the event before it in the chain, empty for the first.
+	Before string
 }
 
 // Place is a place in the feed: everything up to one event of one transaction has been read.

@@ -22,7 +22,8 @@ const sqlTailEnd = `select pg_snapshot_xmin(pg_current_snapshot())::text`
 // Events of one transaction, which may be many where a sweep wrote them, are told apart by their chain and their place in it.
 const sqlTail = `
 with edge as materialized (select pg_snapshot_xmin(pg_current_snapshot()) as xid)
-select v.xid::text, v.tenant_id, v.preview_id, v.seq, v.kind, v.at, edge.xid::text
+select v.xid::text, v.tenant_id, v.preview_id, v.seq, v.kind, v.at,
+  coalesce((select b.kind from audit_events b where b.preview_id = v.preview_id and b.seq = v.seq - 1), ''), edge.xid::text
 from edge left join lateral (
   select xid, tenant_id, preview_id, seq, kind, at from audit_events
   where xid >= @from::text::xid8 and xid < (select xid from edge) and (xid, preview_id, seq) > (@from::text::xid8, @id, @seq)
@@ -47,7 +48,7 @@ type tailed struct {
 	id                *uuid.UUID
 	seq               *int64
 	at                *time.Time
-	edge              string
+	before, edge      string
 }
 
 // Tail reads the feed. See preview.Feed.
@@ -68,7 +69,7 @@ func tailArgs(after preview.Place, limit int) pgx.NamedArgs {
 }
 
 func scanTailed(row pgx.CollectableRow) (t tailed, err error) {
-	err = row.Scan(&t.xid, &t.tenant, &t.id, &t.seq, &t.kind, &t.at, &t.edge)
+	err = row.Scan(&t.xid, &t.tenant, &t.id, &t.seq, &t.kind, &t.at, &t.before, &t.edge)
 	return t, err
 }
 
@@ -82,7 +83,7 @@ func readTail(rows []tailed, limit int) (moved []preview.Moved, place preview.Pl
 		if t.xid == nil {
 			break
 		}
-		m := preview.Moved{Tenant: *t.tenant, ID: preview.ID(*t.id), Seq: *t.seq, Kind: *t.kind, At: *t.at}
+		m := preview.Moved{Tenant: *t.tenant, ID: preview.ID(*t.id), Seq: *t.seq, Kind: *t.kind, At: *t.at, Before: t.before}
 		moved = append(moved, m)
 		if len(moved) == limit {
 			end, place.ID, place.Seq = *t.xid, m.ID, m.Seq

@@ -81,6 +81,15 @@ func TestTheFeedHasEveryEventOnceWhateverThePages(t *testing.T) {
 		}
 	}
 	moved, _ := r.followUntil(begin, 100, 6)
+	var before []string
+	for _, m := range moved {
+		if m.ID == a.ID {
+			before = append(before, m.Before)
+		}
+	}
+	if !slices.Equal(before, []string{"", "prepared", "claimed"}) {
+		t.Errorf("got %q before the events of a, want what was before each", before)
+	}
 	got := moved[0]
 	if got.At.IsZero() {
 		t.Error("got no time of an event")
