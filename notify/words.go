@@ -187,10 +187,10 @@ func settledLines(add func(key, text string), c commit.Change) {
 
 // data is what machines are told. Change has the shape that the JSON API answers with.
 type data struct {
-	PreviewID   string            `json:"preview_id"`
+	PreviewID   string            `json:"preview_id,omitempty"`
 	Tenant      string            `json:"tenant"`
 	Event       string            `json:"event"`
-	Status      string            `json:"status"`
+	Status      string            `json:"status,omitempty"`
 	Missing     []answer.Seats    `json:"missing,omitempty"`
 	RequestedBy *answer.Requester `json:"requested_by,omitempty"`
 	Digest      string            `json:"digest,omitempty"`
