@@ -47,8 +47,8 @@ create table previews (
 comment on table previews is
   'One proposed change: the document under its digest never changes; the columns from state on are its life. audit_seq and '
   'audit_head are the end of its audit chain.';
-create unique index previews_idempotency on previews (tenant_id, requester_id, action, idempotency_key) where idempotency_key is not null;
-create index previews_open_input on previews (tenant_id, requester_id, action, input_hash) where state in ('needs_approval', 'pending', 'approved');
+create unique index previews_idempotency on previews (idempotency_key, requester_id, action, tenant_id) where idempotency_key is not null;
+create index previews_open_input on previews (requester_id, action, input_hash) where state in ('needs_approval', 'pending', 'approved');
 create index previews_queue on previews (tenant_id, deadline, id) where state = 'pending';
 create index previews_lapsing on previews (deadline) where state in ('needs_approval', 'pending', 'approved');
 create index previews_newest on previews (tenant_id, id desc);

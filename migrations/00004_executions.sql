@@ -36,7 +36,7 @@ create unique index executions_target_lock on executions (target_key) where stat
 create index executions_leases on executions (lease_until) where state = 'applying';
 create index executions_probes on executions (next_probe_at) where next_probe_at is not null;
 create index executions_unknown on executions (tenant_id, started_at) where state in ('applying', 'unknown');
-create index executions_replaced on executions (target_key, version_before, finished_at) where state = 'applied';
+create index executions_replaced on executions (target_key, version_before, finished_at) where finished_at is not null;
 
 create table attempts (
   id          uuid not null,

@@ -240,10 +240,11 @@ from executions e where e.preview_id = @id and e.item = @item and e.tenant_id is
 // sqlReplaced asks of all tenants, who meet at a target, whether the version that was just read has been replaced. It reads the clock in
 // a subquery where it searches: an index can be asked for a subquery's value, and not for what a volatile function gives row by row. A
 // target with ten thousand past changes, or with hundreds within the settle time, must not hold up the next one: the index knows which
-// version each of them replaced.
+// version each of them replaced. The state is compared in a way that no index serves, or a plan made on empty tables would go by the
+// index of all outcomes, and read every one of them.
 const sqlReplaced = `
 select exists (select from executions r where r.target_key = (select target_key from executions where preview_id = @id and item = @item)
-  and r.state = 'applied' and r.preview_id <> @id and r.version_before = @version
+  and r.state is not distinct from 'applied' and r.preview_id <> @id and r.version_before = @version
   and r.finished_at > (select clock_timestamp()) - @settle_for::interval)`
 
 // CheckLease is the sender's last look before the write. It has the reserved connections, because the time to send counts from

@@ -162,3 +162,45 @@ func TestNoStatementReadsATableWhole(t *testing.T) {
 		t.Error("a statement that reads a table whole was not noticed")
 	}
 }
+
+// waysIn collects the indexes that a plan goes by.
+func (p plan) waysIn(into map[string]bool) {
+	if p.Index != "" && p.IndexCond != "" {
+		into[p.Index] = true
+	}
+	for _, below := range p.Plans {
+		below.waysIn(into)
+	}
+}
+
+// TestAPlanOfEmptyTablesIsRightForFullOnes: a connection keeps the plan of its first calls, when a new installation holds nothing and
+// every index costs the same. Only one may be there to take.
+func TestAPlanOfEmptyTablesIsRightForFullOnes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	acquired, err := r.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer acquired.Release()
+	if _, err := acquired.Exec(t.Context(), `set plan_cache_mode = force_generic_plan`); err != nil {
+		t.Fatal(err)
+	}
+	constants := sqlConstants(t)
+	for name, want := range map[string][]string{
+		"sqlReplaced":    {"executions_pkey", "executions_replaced"},
+		"sqlReplayByKey": {"decisions_one_each", "previews_idempotency", "removed_approvers_pkey"},
+		"sqlCreate":      {"previews_open_input"},
+		"sqlOpen":        {"previews_open_input"},
+		"sqlPreview":     {"decisions_one_each", "previews_pkey", "removed_approvers_pkey"},
+		"sqlCheckLease":  {"executions_pkey"},
+	} {
+		ways := map[string]bool{}
+		for _, p := range explain(t, acquired.Conn(), name, constants[name]) {
+			p.waysIn(ways)
+		}
+		if got := slices.Sorted(maps.Keys(ways)); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}

@@ -63,7 +63,7 @@ func at(t *time.Time) time.Time {
 
 const sqlReplayByKey = `
 select ` + previewColumns + ` from previews p
-where p.tenant_id = @tenant and p.requester_id = @caller and p.action = @action and p.idempotency_key = @key`
+where p.idempotency_key = @key and p.requester_id = @caller and p.action = @action and p.tenant_id is not distinct from @tenant`
 
 // FindReplay looks by key. See preview.Store.
 func (s *Store) FindReplay(ctx context.Context, q preview.ReplayQuery) (*preview.Preview, error) {
@@ -97,7 +97,7 @@ select pg_advisory_xact_lock(hashtextextended(@caller || encode(@input_hash, 'he
 // again alone: then all who shared have ended, and the count is what it is.
 const sqlRoom = `
   select @max_open = 0 or (
-    select count(*) from (select from previews where tenant_id = @tenant and requester_id = @caller
+    select count(*) from (select from previews where tenant_id is not distinct from @tenant and requester_id = @caller
       and state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp() limit @max_open) o
   ) <= @max_open - case when @alone then 1 else current_setting('max_connections')::int end as left_over`
 
@@ -106,7 +106,7 @@ const sqlRoom = `
 const sqlCreate = `
 with same as materialized (
   select id, document, target_key, reverts from previews
-  where tenant_id = @tenant and requester_id = @caller and action = @action and input_hash = @input_hash
+  where tenant_id is not distinct from @tenant and requester_id = @caller and action = @action and input_hash = @input_hash
     and state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp() and @key::text is null
 ), open as (
   select id from (select * from same order by id desc limit 1) newest
@@ -132,7 +132,7 @@ select (select id from open), (select created_at from i), (select deadline from 
 
 const sqlOpen = `
 select state, count(*), extract(epoch from min(deadline) - clock_timestamp())::float8 from previews
-where tenant_id = @tenant and requester_id = @caller and state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp()
+where tenant_id is not distinct from @tenant and requester_id = @caller and state in ('needs_approval', 'pending', 'approved') and deadline > clock_timestamp()
 group by state`
 
 // Create stores a preview in one round trip; in two where a cap refuses what the policy has allowed, or where the requester's ceiling is

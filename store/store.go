@@ -6,7 +6,8 @@
 //
 // The planner is told the way to one change, because it keeps the plan that it made when the tables were still empty: every table is
 // entered by the ID itself and not by a join, so that a primary key beats a scan from the first row on, and the tenant is compared by
-// "is not distinct from", which no index serves, so that an index which begins with the tenant is never taken for the primary key.
+// "is not distinct from", which no index serves, so that an index which begins with the tenant is never taken for the primary key. Nothing tells
+// the planner by itself that an index is the wrong one while all are empty: the right one must be the only one.
 package store
 
 import (
