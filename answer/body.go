@@ -63,6 +63,8 @@ type Change struct {
 	Request       *Request       `json:"request,omitempty"`
 	Attempts      []Attempt      `json:"attempts,omitempty"`
 	Events        []Event        `json:"events,omitempty"`
+	// Exposure is of an open change that caps count, and of one moment: caps are kept where a change is approved.
+	Exposure []Exposure `json:"exposure,omitempty"`
 }
 
 // Target is the one thing changed. Name has its hidden characters made visible.
@@ -242,11 +244,12 @@ type Why struct {
 	// Behind are the changes that wait for this one to let go of their target, for people who review.
 	Behind []string `json:"behind,omitempty"`
 	// Missing is who must still approve.
-	Missing  []Seats   `json:"missing,omitempty"`
-	Next     string    `json:"next"`
-	NextTool string    `json:"next_tool,omitempty"`
-	Approval *Approval `json:"approval,omitempty"`
-	Outcome  *Outcome  `json:"outcome,omitempty"`
+	Missing  []Seats    `json:"missing,omitempty"`
+	Next     string     `json:"next"`
+	NextTool string     `json:"next_tool,omitempty"`
+	Approval *Approval  `json:"approval,omitempty"`
+	Outcome  *Outcome   `json:"outcome,omitempty"`
+	Exposure []Exposure `json:"exposure,omitempty"`
 }
 
 // Found is one page of a find tool.

@@ -173,6 +173,7 @@ func (w Writer) detail(out *Change, c commit.Change) {
 	out.Figures = w.Figures(p.Impact)
 	out.Reversible, out.Reversal = &p.Impact.Reversible, w.Say(p.Impact.Reversal)
 	out.Ruling = &Ruling{Verdict: string(p.Ruling.Verdict), Rule: p.Ruling.Rule, PolicyVersion: p.Ruling.Version, Risk: p.Ruling.Risk, Saw: p.Ruling.Saw}
+	out.Exposure = w.Exposures(c.Exposure)
 	r := p.Plan.Request
 	out.Request = &Request{Method: r.Method, Path: r.Path, Body: string(r.Body), Precondition: r.Precondition}
 	for _, a := range c.Attempts {

@@ -340,6 +340,7 @@ func (w Writer) Explain(y commit.Why) Why {
 	out := Why{
 		PreviewID: change.PreviewID, Status: change.Status, Message: w.Say(w.Text(y)), Mover: y.Mover, Since: y.Since.UTC(),
 		Until: when(y.Until), WaitsFor: y.WaitsFor, Behind: y.Behind, Next: string(y.Next), Approval: change.Approval, Outcome: change.Outcome,
+		Exposure: w.Exposures(y.Change.Exposure),
 	}
 	out.NextTool, _ = toolFor(y.Next, OpApply, y.Change)
 	if len(y.Missing) > 0 {

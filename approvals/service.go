@@ -7,6 +7,7 @@ package approvals
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -40,6 +41,8 @@ type Store interface {
 	RestoreApprover(ctx context.Context, o RemovalOrder) (restored bool, err error)
 	// RemovedApprovers lists who was removed in a tenant, by name.
 	RemovedApprovers(ctx context.Context, tenant string) ([]preview.Removal, error)
+	// Exposure reads what the caps of these charges come to, but for the preview apart.
+	Exposure(ctx context.Context, tenant string, apart preview.ID, charges []policy.Charge) ([]policy.Exposure, error)
 	// Queue lists pending changes of a tenant, the first to expire first.
 	Queue(ctx context.Context, tenant string, page Page) ([]preview.Preview, string, time.Time, error)
 }
@@ -105,6 +108,9 @@ type Ruler interface {
 	Evaluate(policy.Facts) policy.Ruling
 	// UsesTime reports whether Evaluate depends on the moment.
 	UsesTime() bool
+	// UsesExposure reports whether Evaluate looks at what changes add up to; Counted are the charges to ask that by.
+	UsesExposure() bool
+	Counted(policy.Facts) []policy.Charge
 }
 
 // Deps are what a Service needs.
@@ -241,25 +247,30 @@ func (s *Service) Missing(p preview.Preview) policy.Requirement {
 	return Tally(p.Ruling, current(p)).Missing
 }
 
-// UsesTime reports whether Standing depends on the moment.
-func (s *Service) UsesTime() bool { return s.Policy.UsesTime() }
+// UsesTime reports whether Standing depends on the moment: on its time, or on what other changes have come to by then.
+func (s *Service) UsesTime() bool { return s.Policy.UsesTime() || s.Policy.UsesExposure() }
 
 // Standing says whether an approved preview may still be applied under the policy as it is now; at is the database's time.
-func (s *Service) Standing(p preview.Preview, at time.Time) (preview.Standing, policy.Ruling) {
-	now := s.Policy.Evaluate(policy.Facts{
-		Action: p.Action, Input: p.Input, Plan: p.Plan, Impact: p.Impact, Requester: p.Requester, Now: at,
-	})
+func (s *Service) Standing(ctx context.Context, p preview.Preview, at time.Time) (preview.Standing, policy.Ruling, error) {
+	facts := policy.Facts{Action: p.Action, Input: p.Input, Plan: p.Plan, Impact: p.Impact, Requester: p.Requester, Now: at}
+	if s.Policy.UsesExposure() {
+		var err error
+		if facts.Exposure, err = s.Store.Exposure(ctx, p.Tenant, p.ID, s.Policy.Counted(facts)); err != nil {
+			return preview.NeedsMore, policy.Ruling{}, fmt.Errorf("reading what changes add up to: %w", err)
+		}
+	}
+	now := s.Policy.Evaluate(facts)
 	switch now.Verdict {
 	case policy.Allow:
-		return preview.Stands, now
+		return preview.Stands, now, nil
 	case policy.Deny:
-		return preview.DeniedNow, now
+		return preview.DeniedNow, now, nil
 	}
 	// A requirement that names nobody is met by nobody.
 	if now.Confirm && confirmed(p) || len(now.Needs) > 0 && Tally(now, current(p)).Met {
-		return preview.Stands, now
+		return preview.Stands, now, nil
 	}
-	return preview.NeedsMore, now
+	return preview.NeedsMore, now, nil
 }
 
 // current are the votes of the preview's present round on its digest, but for those of people who were removed since.

@@ -21,7 +21,7 @@ import (
 type Rechecker interface {
 	// Missing is who must still approve a change that waits.
 	Missing(p preview.Preview) preview.Requirement
-	Standing(p preview.Preview, at time.Time) (preview.Standing, preview.Ruling)
+	Standing(ctx context.Context, p preview.Preview, at time.Time) (preview.Standing, preview.Ruling, error)
 	// UsesTime reports whether Standing depends on the moment.
 	UsesTime() bool
 }
@@ -215,7 +215,7 @@ func (s *Service) applyAtOnce(
 	if err != nil {
 		return Change{}, false, nil
 	}
-	if standing, _ := s.Recheck.Standing(c.Preview, c.Now); standing != preview.Stands {
+	if standing, _, err := s.Recheck.Standing(ctx, c.Preview, c.Now); err != nil || standing != preview.Stands {
 		return Change{}, false, nil
 	}
 	if err := s.permitted(ctx, who, c, registered); err != nil {
@@ -279,7 +279,10 @@ func (s *Service) permitted(ctx context.Context, who actor.Actor, c Change, acti
 }
 
 func (s *Service) standing(ctx context.Context, c Change, action connector.Registered) error {
-	standing, ruling := s.Recheck.Standing(c.Preview, c.Now)
+	standing, ruling, err := s.Recheck.Standing(ctx, c.Preview, c.Now)
+	if err != nil {
+		return err
+	}
 	switch standing {
 	case preview.Stands:
 		return nil

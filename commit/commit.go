@@ -30,6 +30,8 @@ type Change struct {
 	Now        time.Time
 	// Hold is set on a change from before a restore, until the target was asked about it.
 	Hold *Hold
+	// Exposure is what the caps that count an open change come to beside it, where it was read in detail.
+	Exposure []preview.Exposure
 }
 
 // Execution is the one claim of a preview's item.
@@ -196,6 +198,8 @@ var (
 type Store interface {
 	// Load reads a change and the epochs in one round trip. It returns the fault not_found for an unknown ID.
 	Load(ctx context.Context, tenant string, id preview.ID, detail bool) (Change, Epochs, error)
+	// Exposure reads what the caps of an open change come to, but for the change itself.
+	Exposure(ctx context.Context, tenant string, apart preview.ID, charges []preview.Charge) ([]preview.Exposure, error)
 	// RecallChange is a change that nobody had claimed when this process saw it last, with epochs that are no younger. It asks
 	// nobody, and any part of it may be out of date: go by it only to a claim, which compares all of it.
 	RecallChange(tenant string, id preview.ID) (c Change, e Epochs, ok bool)

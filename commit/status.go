@@ -50,7 +50,10 @@ func (s *Service) seen(ctx context.Context, who actor.Actor, id preview.ID, deta
 	if !preview.MayRead(who, c.Preview) {
 		return Change{}, epochs, fault.New(fault.NotFound, nil)
 	}
-	return c, epochs, nil
+	if detail && c.Preview.State.Open() && len(c.Preview.Ruling.Charges) > 0 {
+		c.Exposure, err = s.Store.Exposure(ctx, who.Tenant, id, c.Preview.Ruling.Charges)
+	}
+	return c, epochs, err
 }
 
 // moves reports whether somebody other than the caller may move the change next.

@@ -42,6 +42,10 @@ func (s *Service) Why(ctx context.Context, who actor.Actor, id preview.ID) (Why,
 		c = s.withKeys(c)
 	}
 	w := explain(c)
+	if e := c.Preview.Ruling.Exceeded; e != nil && c.Status == StatusDenied {
+		f := preview.NoRoom(e)
+		w.Text = connector.Say(f.Key, connector.Args(f.Args))
+	}
 	if c.Status == StatusPending || c.Status == StatusApproved {
 		w.Missing = s.Recheck.Missing(c.Preview)
 	}

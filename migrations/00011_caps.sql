@@ -52,21 +52,24 @@ create trigger guard before insert or update on cap_reservations for each row ex
 create trigger no_delete before delete on cap_reservations for each row execute function refuse_removal();
 create trigger no_truncate before truncate on cap_reservations for each statement execute function refuse_change();
 
--- What the live reservations of a ledger come to. Whoever is approved for the first time, or anew, is not counted against itself. Each
+-- What the live reservations of a ledger come to: used by what was applied, held by what may be, of which unknown is the part that nobody
+-- knows of. Whoever is approved for the first time, or anew, is not counted against itself. Each
 -- reservation looks its own change up, so that no plan can come to read all changes.
 -- +goose StatementBegin
 create function cap_totals(tenant text, name text, scope text, money text, start timestamptz, apart uuid,
-  out used numeric, out held numeric) language plpgsql as $$
+  out used numeric, out held numeric, out unknown numeric) language plpgsql as $$
 begin
-  select coalesce(sum(s.minor) filter (where s.counts = 'used'), 0), coalesce(sum(s.minor) filter (where s.counts = 'held'), 0)
-    into used, held
+  select coalesce(sum(s.minor) filter (where s.counts = 'used'), 0), coalesce(sum(s.minor) filter (where s.counts in ('held', 'unknown')), 0),
+      coalesce(sum(s.minor) filter (where s.counts = 'unknown'), 0)
+    into used, held, unknown
   from (
-    select r.minor, case (select e.state from executions e where e.preview_id = r.preview_id and e.item = r.item)
-      when 'applied' then 'used' when 'applying' then 'held' when 'unknown' then 'held' when 'not_applied' then 'free'
-      else (
-        select case when p.state = 'claimed' or p.state = 'approved' and p.deadline > clock_timestamp()
-          or exists (select from restore_holds h where h.preview_id = p.id and h.state = 'held') then 'held' else 'free' end
-        from previews p where p.id = r.preview_id) end as counts
+    select r.minor, coalesce((
+      select case when e.state = 'applied' then 'used' when e.state = 'not_applied' then 'free'
+        when e.state = 'unknown' or e.state = 'applying' and e.lease_until <= clock_timestamp() then 'unknown' when e.state = 'applying' then 'held' end
+      from executions e where e.preview_id = r.preview_id and e.item = r.item), (
+        select case when exists (select from restore_holds h where h.preview_id = p.id and h.state = 'held') then 'unknown'
+          when p.state = 'claimed' or p.state = 'approved' and p.deadline > clock_timestamp() then 'held' else 'free' end
+        from previews p where p.id = r.preview_id)) as counts
     from cap_reservations r
     where r.tenant_id = tenant and r.cap = name and r.scope_key = scope and r.currency = money and r.window_start = start
       and r.preview_id <> apart
@@ -82,6 +85,7 @@ declare
   start timestamptz;
   used numeric;
   held numeric;
+  unknown numeric;
   most numeric;
   opening numeric;
   ceiling numeric;
@@ -102,11 +106,11 @@ begin
       where r.tenant_id = new.tenant_id and r.cap = c.cap and r.scope_key = c.scope and r.currency = c.currency and r.window_start = start
         and r.preview_id <> new.id;
     if c.minor > 0 and most + c.minor > ceiling then
-      select t.used, t.held into used, held from cap_totals(new.tenant_id, c.cap, c.scope, c.currency, start, new.id) t;
+      select t.used, t.held, t.unknown into used, held, unknown from cap_totals(new.tenant_id, c.cap, c.scope, c.currency, start, new.id) t;
       if used + held + c.minor > ceiling then
         raise exception 'a cap would be exceeded' using errcode = 'CU020', detail = jsonb_build_object(
           'cap', c.cap, 'per', c.per, 'window', c."window", 'zone', c.zone, 'currency', c.currency, 'limit', ceiling, 'used', used,
-          'held', held, 'asked', c.minor,
+          'held', held, 'unknown', unknown, 'asked', c.minor,
           'resets_at', (date_trunc(c."window", start at time zone c.zone) + ('1 ' || c."window")::interval) at time zone c.zone)::text;
       end if;
     end if;

@@ -40,10 +40,11 @@ type Exceeded struct {
 	Per    string `json:"per"`
 	Window string `json:"window"`
 	// Limit is for the whole window; Used has been applied in it; Held is taken by changes that are approved, being applied or
-	// unknown; Asked is what this change needs.
+	// unknown, and Unknown is the part of it of which nobody knows whether it was applied; Asked is what this change needs.
 	Limit    money.Amount `json:"limit"`
 	Used     money.Amount `json:"used"`
 	Held     money.Amount `json:"held"`
+	Unknown  money.Amount `json:"unknown"`
 	Asked    money.Amount `json:"asked"`
 	ResetsAt time.Time    `json:"resets_at"`
 }
@@ -175,34 +176,44 @@ func (c capText) describe() map[string]any {
 	}
 }
 
-// charge measures one change. counts is false where the cap is not about it or it takes nothing; missing is set where that
+// charge is what one change takes. counts is false where the cap is not about it or it takes nothing; missing is set where that
 // cannot be told, because a value is not known or its currency has no limit.
 func (c capText) charge(s *scope) (charge Charge, counts bool, missing string) {
-	if !slices.Contains(c.Actions, s.facts.Action) {
+	charge, measured := c.measure(s)
+	switch {
+	case !slices.Contains(c.Actions, s.facts.Action):
 		return charge, false, ""
+	case charge.Currency == "":
+		return charge, false, "change." + c.Field
+	case !measured && charge.Minor > 0:
+		return charge, false, fmt.Sprintf("limit.%s", charge.Currency)
 	}
+	// A decrease counts for a percentage as well: it tells what the value was when the window began.
+	return charge, charge.Percent != "" || charge.Minor > 0, ""
+}
+
+// measure is the share of one change, which may be nothing. measured is false where the cap is not about the change, a value is not known
+// (the share then has no currency), or its currency has no limit.
+func (c capText) measure(s *scope) (charge Charge, measured bool) {
 	change := s.field(c.Field)
 	before, after := change.Before.Amount, change.After.Amount
-	if before == nil || after == nil {
-		return charge, false, "change." + c.Field
+	if !slices.Contains(c.Actions, s.facts.Action) || before == nil || after == nil {
+		return Charge{}, false
 	}
 	increase, err := after.Sub(*before)
 	if err != nil {
-		return charge, false, "change." + c.Field
+		return Charge{}, false
 	}
 	charge = Charge{
 		Cap: c.Name, Per: c.Per, Scope: c.scope(s.facts), Window: c.Window, Zone: s.policy.when.zoneName, Currency: before.Currency,
 		Minor: max(increase.Minor, 0), Before: before.Minor, Percent: c.Limit.percent,
 	}
 	if c.Limit.percent != "" {
-		return charge, true, "" // a decrease counts as well: it tells what the value was when the window began
+		return charge, true
 	}
 	limit, known := c.Limit.amounts[before.Currency]
-	if !known && charge.Minor > 0 {
-		return charge, false, fmt.Sprintf("limit.%s", before.Currency)
-	}
 	charge.Limit = &limit
-	return charge, charge.Minor > 0, ""
+	return charge, known
 }
 
 func (c capText) scope(f Facts) string {

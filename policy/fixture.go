@@ -104,6 +104,7 @@ type caseText struct {
 	Reversible bool                 `yaml:"reversible"`
 	Requester  requesterText        `yaml:"requester"`
 	Now        string               `yaml:"now"`
+	Exposure   map[string]totalText `yaml:"exposure"`
 	Expect     expectation          `yaml:"expect"`
 }
 
@@ -168,7 +169,8 @@ func (c caseText) facts() (Facts, error) {
 			return Facts{}, fmt.Errorf("now: %q is no time such as 2026-12-28T09:30:00+09:00", c.Now)
 		}
 	}
-	return f, nil
+	f.Exposure, err = exposureOf(c.Exposure)
+	return f, err
 }
 
 // changesOf joins what was and what will be. A field that only one side names is not known on the other.

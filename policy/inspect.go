@@ -12,20 +12,27 @@ import (
 )
 
 // inspect refuses what CEL's types let through but money must not meet, and collects what the rule looks at.
-func inspect(checked *ast.AST, w when) inspector {
-	in := inspector{source: checked.SourceInfo(), when: w}
+func inspect(checked *ast.AST, d declared) inspector {
+	in := inspector{source: checked.SourceInfo(), declared: d}
 	ast.PreOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
 		in.visit(e.(ast.NavigableExpr))
 	}))
 	return in
 }
 
+// declared is what a policy declares beside its rules, for them to name.
+type declared struct {
+	when when
+	caps []capText
+}
+
 type inspector struct {
 	source *ast.SourceInfo
-	when   when
-	looks  []look
-	timed  bool
-	wrong  []*common.Error
+	declared
+	looks   []look
+	timed   bool
+	exposed bool
+	wrong   []*common.Error
 }
 
 func (in *inspector) refuse(e ast.Expr, format string, args ...any) {
@@ -49,6 +56,9 @@ func (in *inspector) visit(e ast.NavigableExpr) {
 			in.refuse(e, "declare where its days and hours are, at the top of a policy file: zone: Asia/Tokyo")
 		}
 	}
+	if e.Kind() == ast.SelectKind {
+		in.total(e)
+	}
 	switch e.Kind() {
 	case ast.CallKind:
 		in.call(e, e.AsCall())
@@ -57,6 +67,40 @@ func (in *inspector) visit(e ast.NavigableExpr) {
 			in.looks = append(in.looks, found)
 		}
 	}
+}
+
+// total wants exposure.CAP.TOTAL to name a cap that is declared, and a currency that the cap has a limit in: no change could ever have
+// another.
+func (in *inspector) total(e ast.NavigableExpr) {
+	if name, ok := capOf(e); ok {
+		in.exposed = true
+		if in.cap(name) == nil {
+			in.refuse(e, "%s.%s: there is no such cap", exposureName, name)
+		}
+		return
+	}
+	of := e.AsSelect().Operand()
+	tender, is := tenders()[e.AsSelect().FieldName()]
+	if !is || of.Kind() != ast.SelectKind {
+		return
+	}
+	name, ok := capOf(of.AsSelect().Operand())
+	if !ok || in.cap(name) == nil {
+		return
+	}
+	if limit := in.cap(name).Limit; limit.percent == "" {
+		if _, known := limit.amounts[tender.code]; !known {
+			in.refuse(e, "the cap %s has no limit in %s", name, tender.code)
+		}
+	}
+}
+
+func (in *inspector) cap(name string) *capText {
+	at := slices.IndexFunc(in.caps, func(c capText) bool { return c.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &in.caps[at]
 }
 
 // selected reports whether the expression is only there for one of its fields.

@@ -114,7 +114,11 @@ func assemble(sources []source) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Policy{when: w, fallback: rule{
+	caps, err := capsOf(sources, w)
+	if err != nil {
+		return nil, err
+	}
+	p := &Policy{when: w, caps: caps, fallback: rule{
 		name: defaultRule, severity: requires, needs: requirement(chosen.Require), abstain: chosen.Reject == abstains, texts: chosen.Message,
 	}}
 	from := map[string]string{}
@@ -125,15 +129,12 @@ func assemble(sources []source) (*Policy, error) {
 				return nil, fmt.Errorf("policy %s: there is a second rule %s (the other is in %s)", s.name, text.Name, other)
 			}
 			from[text.Name] = s.name
-			compiled, err := compile(text, w)
+			compiled, err := compile(text, declared{w, caps})
 			if err != nil {
 				return nil, fmt.Errorf("policy %s: %w", s.name, err)
 			}
 			p.rules, all = append(p.rules, compiled), append(all, text)
 		}
-	}
-	if p.caps, err = capsOf(sources, w); err != nil {
-		return nil, err
 	}
 	p.version, err = p.versionOf(all)
 	return p, err

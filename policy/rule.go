@@ -27,11 +27,11 @@ type rule struct {
 	program  cel.Program
 	// looks are the values that the expression reads, as "before.daily_budget".
 	looks []look
-	// timed says that the answer depends on the moment.
-	timed bool
+	// timed says that the answer depends on the moment, exposed on what other changes come to.
+	timed, exposed bool
 }
 
-func compile(text ruleText, w when) (rule, error) {
+func compile(text ruleText, d declared) (rule, error) {
 	env, err := vocabulary()
 	if err != nil {
 		return rule{}, err
@@ -43,7 +43,7 @@ func compile(text ruleText, w when) (rule, error) {
 	if checked.OutputType() != cel.BoolType {
 		return rule{}, fmt.Errorf("rule %s (line %d): when must be true or false, not %s", text.Name, text.When.Line, checked.OutputType())
 	}
-	in := inspect(checked.NativeRep(), w)
+	in := inspect(checked.NativeRep(), d)
 	if len(in.wrong) > 0 {
 		return rule{}, text.refuse(in.wrong)
 	}
@@ -54,6 +54,7 @@ func compile(text ruleText, w when) (rule, error) {
 	return rule{
 		name: text.Name, actions: text.Actions, severity: text.Then.Severity, needs: requirement(text.Then.Require),
 		abstain: text.Then.Reject == abstains, risk: text.Risk, texts: text.Message, program: program, looks: in.looks, timed: in.timed,
+		exposed: in.exposed,
 	}, nil
 }
 

@@ -65,6 +65,8 @@ type Facts struct {
 	Requester actor.Actor
 	// Now is the database's time. Rules about time fail closed without it; see Policy.UsesTime.
 	Now time.Time
+	// Exposure are the totals of the caps that count the change. Rules about them fail closed without; see Policy.UsesExposure.
+	Exposure []Exposure
 }
 
 // String writes the requirement for people: "1 × ads-approvers, 2 × finance / legal".

@@ -31,14 +31,25 @@ func lookOf(e ast.NavigableExpr) (look, bool) {
 		return look{}, false
 	}
 	selection := e.AsSelect()
+	if name, ok := capOf(selection.Operand()); ok {
+		return look{root: exposureName, field: name + "." + selection.FieldName()}, true
+	}
 	if selection.Operand().Kind() != ast.IdentKind {
 		return look{}, false
 	}
 	root := selection.Operand().AsIdent()
-	if _, ours := objects[root]; !ours {
+	if _, ours := objects[root]; !ours || root == exposureName {
 		return look{}, false
 	}
 	return look{root: root, field: selection.FieldName()}, true
+}
+
+// capOf recognises exposure.daily_raise, and gives the cap's name.
+func capOf(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.SelectKind || e.AsSelect().Operand().Kind() != ast.IdentKind || e.AsSelect().Operand().AsIdent() != exposureName {
+		return "", false
+	}
+	return e.AsSelect().FieldName(), true
 }
 
 // notThere is shown where a rule looked for a value that the change does not have.
@@ -64,6 +75,9 @@ func (s *scope) text(l look) string {
 		return s.after(l.field).String()
 	case "impact":
 		return s.figure(l.field).String()
+	case exposureName:
+		name, which, _ := strings.Cut(l.field, ".")
+		return s.total(name, which).String()
 	case "change":
 		if value, err := s.change(l.field); err == nil {
 			return value.String()

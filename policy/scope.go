@@ -44,7 +44,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 		return types.WrapErr(missing{"currency"}), true
 	case momentName:
 		return moment{s}, true
-	case "before", "after", "change", "impact", "target", "requester", "input":
+	case "before", "after", "change", "impact", "target", "requester", "input", exposureName:
 		return s, true
 	}
 	return nil, false

@@ -54,8 +54,12 @@ type Difference struct {
 
 // Try rules on a case and says what is not as its author expected. Nothing means that the case is kept.
 func (p *Policy) Try(c Case) (Ruling, []Difference) {
-	got := p.Evaluate(c.Facts)
 	var d differences
+	facts, err := p.complete(c.Facts)
+	if err != nil {
+		d.compare("exposure", "a cap of this policy", err.Error())
+	}
+	got := p.Evaluate(facts)
 	d.compare("verdict", string(c.expect.Verdict), string(got.Verdict))
 	d.said("rule", c.expect.Rule, got.Rule)
 	if c.expect.Needs != nil {

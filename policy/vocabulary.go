@@ -112,16 +112,19 @@ var objects map[string]func(field string) *types.FieldType
 
 func init() {
 	objects = map[string]func(string) *types.FieldType{
-		"before":    cells("a value", (*scope).before),
-		"after":     cells("a value", (*scope).after),
-		"impact":    cells("a figure", (*scope).figure),
-		"change":    changes,
-		"target":    targets,
-		"requester": requesters,
-		"input":     inputs,
-		momentName:  moments,
-		"a value":   func(name string) *types.FieldType { return cellField(name, name == "text") },
-		"a figure":  func(name string) *types.FieldType { return cellField(name, name == "count") },
+		"before":     cells("a value", (*scope).before),
+		"after":      cells("a value", (*scope).after),
+		"impact":     cells("a figure", (*scope).figure),
+		"change":     changes,
+		"target":     targets,
+		"requester":  requesters,
+		"input":      inputs,
+		momentName:   moments,
+		exposureName: exposures,
+		"a cap":      capTotals,
+		"a total":    func(name string) *types.FieldType { return cellField(name, false) },
+		"a value":    func(name string) *types.FieldType { return cellField(name, name == "text") },
+		"a figure":   func(name string) *types.FieldType { return cellField(name, name == "count") },
 	}
 }
 

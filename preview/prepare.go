@@ -183,6 +183,12 @@ func (s *Service) compose(ctx context.Context, who actor.Actor, action connector
 		}
 		facts.Now = now
 	}
+	if s.Policy.UsesExposure() {
+		var err error
+		if facts.Exposure, err = s.Store.Exposure(ctx, who.Tenant, ID{}, s.Policy.Counted(facts)); err != nil {
+			return New{}, fmt.Errorf("reading what changes add up to: %w", err)
+		}
+	}
 	ruling := s.Policy.Evaluate(facts)
 	document, err := document(who, action.Action, content)
 	if err != nil {

@@ -57,6 +57,12 @@ type Ruling = policy.Ruling
 // Requirement is who must approve, or who is still missing.
 type Requirement = policy.Requirement
 
+// Exposure is what the changes that a cap counts come to, beside one of them.
+type Exposure = policy.Exposure
+
+// Charge is what a change takes from a cap.
+type Charge = policy.Charge
+
 // Exceeded is a cap that has no room for a change; stores return it as an error.
 type Exceeded = policy.Exceeded
 

@@ -30,6 +30,8 @@ type Store interface {
 	Preview(ctx context.Context, tenant string, id ID) (Preview, time.Time, error)
 	// Now is the database's time.
 	Now(ctx context.Context) (time.Time, error)
+	// Exposure reads what the caps of these charges come to, but for the preview apart, zero if it is not stored yet.
+	Exposure(ctx context.Context, tenant string, apart ID, charges []policy.Charge) ([]policy.Exposure, error)
 	// Cancel ends an open preview. moved is false when it had left the open states before; the preview is returned as it is.
 	Cancel(ctx context.Context, m Move) (p Preview, moved bool, err error)
 }
@@ -90,6 +92,9 @@ type Ruler interface {
 	Evaluate(policy.Facts) Ruling
 	// UsesTime reports whether Evaluate needs the database's time.
 	UsesTime() bool
+	// UsesExposure reports whether Evaluate looks at what changes add up to; Counted are the charges to ask that by.
+	UsesExposure() bool
+	Counted(policy.Facts) []policy.Charge
 }
 
 // Deps are what a Service needs.

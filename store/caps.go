@@ -29,6 +29,7 @@ func exceededBy(err error) *preview.Exceeded {
 		Limit    int64          `json:"limit"`
 		Used     int64          `json:"used"`
 		Held     int64          `json:"held"`
+		Unknown  int64          `json:"unknown"`
 		Asked    int64          `json:"asked"`
 	}
 	if err := json.Unmarshal([]byte(pg.Detail), &said); err != nil {
@@ -36,7 +37,7 @@ func exceededBy(err error) *preview.Exceeded {
 	}
 	of := func(minor int64) money.Amount { return money.Amount{Minor: minor, Currency: said.Currency} }
 	e := said.Exceeded
-	e.Limit, e.Used, e.Held, e.Asked = of(said.Limit), of(said.Used), of(said.Held), of(said.Asked)
+	e.Limit, e.Used, e.Held, e.Unknown, e.Asked = of(said.Limit), of(said.Used), of(said.Held), of(said.Unknown), of(said.Asked)
 	if zone, err := time.LoadLocation(said.Zone); err == nil {
 		e.ResetsAt = e.ResetsAt.In(zone)
 	}

@@ -52,7 +52,10 @@ const daily = `  - {name: daily, actions: [text_change], field: daily_budget, pe
 
 // capRig is a rig whose ledger holds money and whose policy is real.
 func capRig(t testing.TB, rule, caps string) *rig {
-	return newRig(t, func(r *rig) { r.front, r.rules.by = purse{r.target}, capped(t, rule, caps).Evaluate }, hasty)
+	return newRig(t, func(r *rig) {
+		rules := capped(t, rule, caps)
+		r.front, r.rules.by, r.rules.real = purse{r.target}, rules.Evaluate, rules
+	}, hasty)
 }
 
 func (r *rig) raise(id string, to int64) preview.Preview {

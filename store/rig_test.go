@@ -192,11 +192,17 @@ type ruler struct {
 	mu     sync.Mutex
 	ruling policy.Ruling
 	by     func(policy.Facts) policy.Ruling // instead of ruling
+	real   *policy.Policy
 	timed  bool
 }
 
 // UsesTime is false unless a test says so.
 func (r *ruler) UsesTime() bool { return r.timed }
+
+// UsesExposure and Counted are those of a real policy, where the test has one.
+func (r *ruler) UsesExposure() bool { return r.real != nil && r.real.UsesExposure() }
+
+func (r *ruler) Counted(f policy.Facts) []policy.Charge { return r.real.Counted(f) }
 
 func (r *ruler) Evaluate(f policy.Facts) policy.Ruling {
 	r.mu.Lock()

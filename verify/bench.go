@@ -227,6 +227,12 @@ const byPeople = "people-"
 // UsesTime is false: the rules of a run look at names.
 func (r *rules) UsesTime() bool { return false }
 
+// UsesExposure is false: these rulings look at nothing.
+func (r *rules) UsesExposure() bool { return false }
+
+// Counted is never asked.
+func (r *rules) Counted(policy.Facts) []policy.Charge { return nil }
+
 // Evaluate is the policy of a run.
 func (r *rules) Evaluate(f policy.Facts) policy.Ruling {
 	r.mu.Lock()
