@@ -31,7 +31,7 @@ func wholeLife(w *scene) {
 	for _, e := range s.Change.Events {
 		w.says("the page", all, e.Hash)
 	}
-	w.says("the page", all, "Request ID", c.digest)
+	w.says("the page", all, c.digest)
 	t.until("the chain's check", `/chain/i.test(document.querySelector('main').innerText) && /holds|intact|complete|verified|unbroken|checked/i.test(document.querySelector('main').innerText)`)
 	want(w, "forms that could change the record", t.count(`main form[method=post]`), 0)
 }

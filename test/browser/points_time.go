@@ -6,21 +6,17 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-
-	"github.com/cutonce/cutonce/internal/target"
 )
 
 // Points 8, 9 and 19: what the page knows, and until when.
 
 // freshTold wants how long ago the target was read, going on by itself, and a target that has moved in place of the button.
 func freshTold(w *scene) {
-	c, moved := w.pending(large), w.pending(large)
+	c, moved := w.pending(large), w.moved()
 	t := w.as("kim", inEnglish)
 	t.open(c.review())
 	first := t.text(`[data-since]`)
 	t.until("the time since the look to go on", `was => document.querySelector('[data-since]').innerText !== was`, first)
-	_, err := w.f.Ads.EditCampaign(w.ctx, moved.campaign, target.CampaignEdit{DailyBudget: "123456"})
-	w.must(err)
 	t.open(moved.review())
 	t.shows("123,456 JPY", "100,000 JPY", "prepared again")
 	want(w, "buttons to approve what has moved", t.seen(`[data-open=approve], button[value=approve]`), 0)

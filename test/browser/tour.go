@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/cutonce/cutonce/internal/target"
 )
 
 // tour is one walk past every screen with one look. What is found wrong is told by the points that it is about, so that each page is
@@ -32,6 +34,8 @@ type screen struct {
 	name, who, path string
 	// opens is what to press before looking, "" for nothing: it opens a dialog.
 	opens string
+	// tenant is whose page it is, where that is not the tour's.
+	tenant string
 	// status is what the page answers with, if it is not 200.
 	status int64
 }
@@ -132,6 +136,14 @@ func (w *scene) screens() []screen {
 	return w.stage.screens
 }
 
+// moved is a change whose target is no longer as it was.
+func (w *scene) moved() change {
+	c := w.pending(large)
+	_, err := w.f.Ads.EditCampaign(w.ctx, c.campaign, target.CampaignEdit{DailyBudget: "123456"})
+	w.must(err)
+	return c
+}
+
 func (w *scene) furnished() []screen {
 	plain, two, careful := w.pending(large), w.pending(vast), w.pending(enormous)
 	w.decides("tanaka", two, "approve")
@@ -145,6 +157,12 @@ func (w *scene) furnished() []screen {
 		{name: "review", who: "kim", path: plain.review()},
 		{name: "review of two", who: "kim", path: two.review()},
 		{name: "review, high risk", who: "kim", path: careful.review()},
+		{name: "the form of a decision", who: "kim", path: plain.review(), opens: "[data-open=approve]"},
+		{name: "the form at high risk", who: "kim", path: careful.review(), opens: "[data-open=approve]"},
+		{name: "a moved target", who: "kim", path: w.moved().review()},
+		{name: "the keys", who: "kim", path: "/?show=all", opens: "#keys-open"},
+		{name: "bulk, choosing", who: "kim", path: "/bulk?action=budget_change"},
+		{name: "bulk, chosen", who: "kim", path: "/bulk?action=budget_change&item=" + plain.id + "&item=" + two.id},
 		{name: "own change, approved", who: "sato", path: ready.whole()},
 		{name: "change", who: "auditor", path: done.whole()},
 		{name: "history", who: "auditor", path: "/history"},
