@@ -1,12 +1,17 @@
 package answer_test
 
 import (
+	"bytes"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/catalog"
+	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/internal/money"
 	"github.com/cutonce/cutonce/policy"
 	"github.com/cutonce/cutonce/preview"
@@ -79,6 +84,50 @@ func TestDifferencesCarryTheirSign(t *testing.T) {
 	} {
 		if got := w.Figures(connector.Impact{Figures: []connector.Figure{f}})[0].Shown; got != want {
 			t.Errorf("%+v: got %q, want %q", f, got, want)
+		}
+	}
+}
+
+// TestARefusalNamesAStatusInWords: a code of ours is no word of the reader's.
+func TestARefusalNamesAStatusInWords(t *testing.T) {
+	t.Parallel()
+	for _, status := range commit.Statuses() {
+		for lang, w := range writers(t) {
+			refusal := fault.New(fault.Conflict, fault.Args{"status": string(status)}).WithKey("fault.conflict.decided")
+			if got := w.Fault(refusal).Message; strings.Contains(got, "_") || strings.Contains(got, string(status)) && lang == "ja" {
+				t.Errorf("%s: %s: got %q, want the status in words", lang, status, got)
+			}
+		}
+	}
+	if got, want := writers(t)["ja"].Fault(fault.New(fault.Conflict, fault.Args{"status": "applied"}).WithKey("fault.conflict.decided")).Message, "この変更はすでに適用済みです。"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestAmountsAreShownByTheirExponentWithTheirCode: what a currency calls a minor unit decides where the point goes, in either language, in
+// a page as in a table that a spreadsheet adds up.
+func TestAmountsAreShownByTheirExponentWithTheirCode(t *testing.T) {
+	t.Parallel()
+	for currency, want := range map[money.Currency]struct{ shown, plain string }{
+		"KRW": {"1,234,567 KRW", "1234567"}, "JPY": {"1,234,567 JPY", "1234567"}, "USD": {"12,345.67 USD", "12345.67"},
+		"EUR": {"12,345.67 EUR", "12345.67"}, "KWD": {"1,234.567 KWD", "1234.567"},
+	} {
+		value := connector.Value{Amount: &money.Amount{Minor: 1234567, Currency: currency}}
+		for lang, w := range writers(t) {
+			if got := w.Value(value); got.Shown != want.shown || got.Amount != want.plain || got.Currency != string(currency) {
+				t.Errorf("%s: got %+v, want %s", lang, got, want.shown)
+			}
+		}
+		var b bytes.Buffer
+		table := answer.NewTable(&b, answer.CSV, writers(t)["ja"], time.UTC, func(id string) string { return id })
+		c := commit.Change{Status: commit.StatusPending, Preview: preview.Preview{Content: preview.Content{Plan: connector.Plan{
+			Changes: []connector.Change{{Field: "daily_budget", Before: value, After: value}},
+		}}}}
+		if err := errors.Join(table.Write(c), table.End(true)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := b.String(), ",daily_budget,"+want.plain+","+want.plain+","+string(currency)+","; !strings.Contains(got, want) || !strings.Contains(got, "1 件で打ち切りました") {
+			t.Errorf("got %s, want it to hold %s and that it was cut", got, want)
 		}
 	}
 }

@@ -266,6 +266,9 @@ func (w Writer) text(key string, args fault.Args) string {
 		switch v := value.(type) {
 		case string:
 			value = visible.Text(oneLine.Replace(v))
+			if name == "status" {
+				value = w.Label("status_name", v)
+			}
 		case []string: // groups, any of which will do
 			value = w.AnyOf(v)
 		}

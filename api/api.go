@@ -59,6 +59,7 @@ type Changes interface {
 	List(ctx context.Context, who actor.Actor, f commit.Filter) ([]commit.Change, string, error)
 	Probe(ctx context.Context, who actor.Actor, id preview.ID) (commit.Change, error)
 	Resolve(ctx context.Context, r commit.Resolution) (commit.Change, error)
+	Export(ctx context.Context, who actor.Actor, o commit.ExportOrder, each func(commit.Change) error) (more bool, err error)
 }
 
 // Freezes forbids applying for a while, and says what is frozen (commit.Service).
@@ -94,6 +95,8 @@ type Deps struct {
 	// NewRequestID names a request that brings no usable X-Request-Id.
 	NewRequestID func() string
 
+	// PublicURL is where people reach the console, for the addresses of changes in exports; may be empty.
+	PublicURL string
 	// Version of this build, shown by /healthz; may be empty.
 	Version string
 	// MaxBody bounds a request's body in bytes; zero means 64 KiB.

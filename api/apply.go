@@ -12,5 +12,5 @@ func (c *call) apply() error {
 		return err
 	}
 	change, err := c.Changes.Apply(c.ctx(), c.who, "", id, c.ApplyWait)
-	return c.answer(answer.OpApply, change, false, err)
+	return c.answer(answer.OpApply, change, change.Replayed, err)
 }

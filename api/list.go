@@ -8,21 +8,33 @@ import (
 
 // list shows the caller's own changes, or the tenant's to those who review them; the newest first.
 func (c *call) list() error {
-	statuses, err := c.statuses()
+	f, err := c.filter()
 	if err != nil {
 		return err
 	}
-	handed, err := c.oneOf(paramNeedsOperator, "true", "false")
-	if err != nil {
+	if f.Cursor, f.Limit, err = c.page(); err != nil {
 		return err
 	}
-	cursor, limit, err := c.page()
-	if err != nil {
-		return err
+	return c.listed(f)
+}
+
+// filter reads a search.
+func (c *call) filter() (commit.Filter, error) {
+	f := commit.Filter{TargetID: c.query.Get(paramTarget), Action: c.query.Get(paramAction), Person: c.query.Get(paramPerson)}
+	var handed, contradicted string
+	var err1, err2, err3, err4, err5 error
+	f.Statuses, err1 = c.statuses()
+	handed, err2 = c.oneOf(paramNeedsOperator, "true", "false")
+	contradicted, err3 = c.oneOf(paramContradicted, "true", "false")
+	f.Since, err4 = c.moment(paramSince)
+	f.Until, err5 = c.moment(paramUntil)
+	f.NeedsOperator, f.Contradicted = handed == "true", contradicted == "true"
+	for _, err := range []error{err1, err2, err3, err4, err5} {
+		if err != nil {
+			return f, err
+		}
 	}
-	return c.listed(commit.Filter{
-		Statuses: statuses, NeedsOperator: handed == "true", TargetID: c.query.Get(paramTarget), Action: c.query.Get(paramAction), Cursor: cursor, Limit: limit,
-	})
+	return f, nil
 }
 
 func (c *call) listed(f commit.Filter) error {

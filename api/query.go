@@ -93,6 +93,19 @@ func (c *call) wait() (time.Duration, error) {
 	return time.Duration(n) * time.Second, err
 }
 
+// moment reads a time with its offset from UTC (RFC 3339); the zero time if it is absent.
+func (c *call) moment(name string) (time.Time, error) {
+	given, ok := c.query[name]
+	if !ok {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, given[0])
+	if err != nil {
+		return at, badParam(name, "field.query.moment", nil)
+	}
+	return at, nil
+}
+
 // mostItems bounds one page.
 const mostItems = 100
 

@@ -145,7 +145,7 @@ func (r *rig) wire(s settings) {
 	r.must(err)
 	people := approvals.NewService(approvals.Deps{Store: r.store, Actions: registry, Policy: rules, Clocks: s.clocks})
 	r.change = commit.NewService(commit.Deps{
-		Store: r.store, Actions: registry, Freezes: r.store, Recheck: people, PolicyVersion: rules.Version(), Secret: []byte("a secret of thirty-two bytes....."),
+		Store: r.store, Actions: registry, Freezes: r.store, Journal: r.store, Recheck: people, PolicyVersion: rules.Version(), Secret: []byte("a secret of thirty-two bytes....."),
 		Clocks: s.clocks, SendMargin: 50 * time.Millisecond, ProbeBase: 10 * time.Millisecond, Log: log, Observe: observer{},
 	})
 	r.t.Cleanup(func() {
@@ -253,7 +253,7 @@ func (r *rig) do(a ask) reply {
 	r.must(err)
 	out := reply{status: resp.StatusCode, header: resp.Header, raw: raw}
 	checkExchange(r.t, req, sent, out)
-	if strings.Contains(resp.Header.Get("Content-Type"), "json") {
+	if media := resp.Header.Get("Content-Type"); strings.HasSuffix(media, "json") && !strings.HasSuffix(media, "ndjson") {
 		if err := json.Unmarshal(raw, &out.body); err != nil {
 			r.t.Fatalf("%s %s: the answer is not JSON: %v", a.method, a.path, err)
 		}

@@ -87,6 +87,7 @@ func exercises() map[string]exercise {
 		"POST /v1/finds/{tool}":                   {scope: "ads:read", body: object{}},
 		"POST /v1/actions/{action}/previews":      {scope: "ads:budget", body: raise(1, 11000)},
 		"GET /v1/previews":                        {},
+		"GET /v1/previews/export":                 {},
 		"GET /v1/previews/{id}":                   {},
 		"GET /v1/previews/{id}/why":               {},
 		"POST /v1/previews/{id}/approval-request": {scope: "ads:budget", body: object{"justification": "a test"}},

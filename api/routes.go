@@ -34,8 +34,17 @@ const (
 	paramKind          = "kind"
 	paramName          = "name"
 	paramReason        = "reason"
+	paramSince         = "since"
+	paramUntil         = "until"
+	paramContradicted  = "contradicted"
+	paramExport        = "format"
 	paramPerson        = "person"
 )
+
+// found are the parameters of a search.
+func found() []string {
+	return []string{paramStatus, paramNeedsOperator, paramTarget, paramAction, paramPerson, paramSince, paramUntil, paramContradicted}
+}
 
 // routes is every operation of this door, and openapi.yaml says the same; a test compares the two.
 func routes() []route {
@@ -46,8 +55,9 @@ func routes() []route {
 		{method: http.MethodPost, path: "/v1/actions/{action}/previews", query: format, power: actor.Prepare, serve: (*call).prepare},
 		{
 			method: http.MethodGet, path: "/v1/previews", power: actor.Call, serve: (*call).list,
-			query: []string{paramStatus, paramNeedsOperator, paramTarget, paramAction, paramCursor, paramLimit, paramFormat},
+			query: append(found(), paramCursor, paramLimit, paramFormat),
 		},
+		{method: http.MethodGet, path: "/v1/previews/export", power: actor.Export, query: append(found(), paramExport), serve: (*call).export},
 		{method: http.MethodGet, path: "/v1/previews/{id}", query: []string{paramWait, paramFormat}, power: actor.Read, serve: (*call).show},
 		{method: http.MethodGet, path: "/v1/previews/{id}/why", power: actor.Read, serve: (*call).why},
 		{method: http.MethodPost, path: "/v1/previews/{id}/approval-request", query: format, power: actor.Request, serve: (*call).requestApproval},

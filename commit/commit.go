@@ -28,6 +28,8 @@ type Change struct {
 	Events     []Event
 	Status     Status
 	Now        time.Time
+	// Replayed is set on the answer to an apply of what an earlier call had claimed.
+	Replayed bool
 	// Hold is set on a change from before a restore, until the target was asked about it.
 	Hold *Hold
 	// Exposure is what the caps that count an open change come to beside it, where it was read in detail.

@@ -61,10 +61,12 @@ func moves(s Status) bool { return s == StatusPending || s == StatusApplying || 
 
 // await answers a repeated apply: with the outcome if it is there, else after waiting for it.
 func (s *Service) await(ctx context.Context, c Change, wait time.Duration) (Change, error) {
+	c.Replayed = c.Preview.State == preview.Claimed
 	if c.Status != StatusApplying || wait <= 0 {
 		return c, refusal(c)
 	}
 	c, err := s.until(ctx, c, wait, false, func(now Change) bool { return now.Status != StatusApplying })
+	c.Replayed = true
 	if err != nil {
 		return c, err
 	}

@@ -38,7 +38,7 @@ func (h *Handler) apply(action string) func(context.Context, call) reply {
 			return failed(c.write, err)
 		}
 		change, err := h.deps.Commits.Apply(ctx, c.who, action, id, h.deps.ApplyWait)
-		return said(c.write.Of(answer.OpApply, change, false, err), err)
+		return said(c.write.Of(answer.OpApply, change, change.Replayed, err), err)
 	}
 }
 

@@ -99,7 +99,7 @@ func (s *service) programsDoor() (http.Handler, error) {
 	return api.New(api.Deps{
 		Previews: s.previews, Approvals: s.approvals, Changes: s.commits, Freezes: s.commits, Verifier: s.verifier, Catalog: s.texts, Actions: s.actions,
 		Challenge: auth.Challenge{ResourceMetadataURL: at, ReadScopes: s.scopes(true)},
-		Ready:     s.ready, ApplyWait: s.settings.Clock.ApplyWait, Log: s.log, Now: time.Now, NewRequestID: newRequestID,
+		PublicURL: origin(s.settings), Ready: s.ready, ApplyWait: s.settings.Clock.ApplyWait, Log: s.log, Now: time.Now, NewRequestID: newRequestID,
 		Version: version, Clocks: clocksOf(s.settings.Clock), Limit: s.limiter.Call,
 	})
 }
@@ -202,7 +202,7 @@ func newRequestID() string {
 // routes are the templates under which requests are measured.
 var routes = []string{
 	mcpPath, metadataPath, metadataPath + "/{resource}",
-	"/v1/actions", "/v1/finds/{tool}", "/v1/actions/{action}/previews", "/v1/previews", "/v1/previews/{id}", "/v1/previews/{id}/why",
+	"/v1/actions", "/v1/finds/{tool}", "/v1/actions/{action}/previews", "/v1/previews", "/v1/previews/{id}", "/v1/previews/export", "/v1/previews/{id}/why",
 	"/v1/previews/{id}/approval-request", "/v1/previews/{id}/decisions", "/v1/previews/{id}/apply", "/v1/previews/{id}/cancel",
 	"/v1/previews/{id}/undo",
 	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/v1/freezes", "/v1/removed-approvers", "/healthz", "/readyz", "/openapi.yaml",
