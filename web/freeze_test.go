@@ -18,7 +18,10 @@ func TestOperatorsFreezeAndLift(t *testing.T) {
 	p := oper.get("/freeze").want(http.StatusOK, "Nothing is frozen.")
 	p.wantNone("option[value='everything:']") // that is for admins
 	p = oper.submit(p, "form.freeze", "what", "action:budget_change", "for", "4h", "reason", "The platform bills <b>twice</b>.")
-	p.want(http.StatusOK, "has frozen the action budget_change until", "<b>twice</b>")
+	p.want(http.StatusOK, "The action budget_change", "<b>twice</b>", "What it stops", "What goes on")
+	if got := p.text(".frozen"); !strings.Contains(got, "oper@agency.example has frozen the action budget_change until") {
+		t.Errorf("on top: got %q", got)
+	}
 	if p.url.Path != "/freeze" {
 		t.Errorf("got %s, want a page that a reload does not repeat", p.url)
 	}
@@ -40,7 +43,7 @@ func TestOthersSeeFreezesAndCannotMoveThem(t *testing.T) {
 	r := newRig(t)
 	admin := r.as("admin")
 	admin.submit(admin.get("/freeze"), "form.freeze", "what", "everything:", "for", "lifted", "reason", "Until we know more.").
-		want(http.StatusOK, "all changes of the whole service, until it is lifted: Until we know more.")
+		want(http.StatusOK, "All changes of the whole service", "Until we know more.", "Until it is lifted")
 	for _, who := range []string{"sato", "kim", "auditor", "nobody"} {
 		b := r.as(who)
 		b.get("/freeze").want(http.StatusOK).wantNone("main form")
