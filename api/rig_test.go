@@ -191,7 +191,7 @@ func (r *rig) must(err error) {
 type observer struct{}
 
 func (observer) Sent(string, connector.Class, time.Duration) {}
-func (observer) Settled(string, commit.Status)               {}
+func (observer) Settled(string, string, commit.Status)       {}
 
 // lines keeps what was logged.
 type lines struct {

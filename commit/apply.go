@@ -53,7 +53,7 @@ type Deps struct {
 // Observer is told what happened, for metrics.
 type Observer interface {
 	Sent(action string, class connector.Class, took time.Duration)
-	Settled(action string, status Status)
+	Settled(tenant, action string, status Status)
 }
 
 // Service applies changes and answers for them.

@@ -161,7 +161,7 @@ func (s *Service) endHold(ctx context.Context, c Change, e HoldEnd) error {
 		return s.Holds.LookAgain(ctx, e.Key, pause, 0)
 	}
 	if e.Found == connector.EffectFound {
-		s.Observe.Settled(c.Preview.Action, StatusApplied)
+		s.Observe.Settled(c.Preview.Tenant, c.Preview.Action, StatusApplied)
 	}
 	return nil
 }

@@ -195,9 +195,9 @@ func (s *Service) probe(ctx context.Context, k Key) error {
 func (s *Service) observeProbe(c Change, r Result) {
 	switch r.Found {
 	case connector.EffectFound:
-		s.Observe.Settled(c.Preview.Action, StatusApplied)
+		s.Observe.Settled(c.Preview.Tenant, c.Preview.Action, StatusApplied)
 	case connector.EffectAbsent:
-		s.Observe.Settled(c.Preview.Action, StatusNotApplied)
+		s.Observe.Settled(c.Preview.Tenant, c.Preview.Action, StatusNotApplied)
 	}
 }
 

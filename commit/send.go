@@ -109,7 +109,7 @@ func (s *Service) observe(c Change, class connector.Class) {
 		connector.ClassUnknown: StatusUnknown,
 	}
 	if status, ok := settled[class]; ok {
-		s.Observe.Settled(c.Preview.Action, status)
+		s.Observe.Settled(c.Preview.Tenant, c.Preview.Action, status)
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *Service) hearAndRecord(ctx context.Context, c Change, e Execution, r Re
 		}
 		switch {
 		case moved && r.Settles:
-			s.Observe.Settled(c.Preview.Action, c.Status)
+			s.Observe.Settled(c.Preview.Tenant, c.Preview.Action, c.Status)
 			return c, nil
 		case moved:
 			return c, nil

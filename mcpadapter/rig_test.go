@@ -57,7 +57,7 @@ var quickClocks = connector.Clocks{
 type observer struct{}
 
 func (observer) Sent(string, connector.Class, time.Duration) {}
-func (observer) Settled(string, commit.Status)               {}
+func (observer) Settled(string, string, commit.Status)       {}
 
 func newRig(t testing.TB, options ...func(*rig)) *rig {
 	t.Helper()

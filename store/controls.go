@@ -118,3 +118,33 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	}
 	return b, nil
 }
+
+const sqlWaiting = `
+select tenant_id, count(*) filter (where what = 'pending'), count(*) filter (where what = 'unknown'), count(*) filter (where what = 'handed over')
+from (
+  select tenant_id, 'pending' as what from previews where state = 'pending' and deadline > clock_timestamp()
+  union all select tenant_id, 'unknown' from executions where state = 'unknown' or state = 'applying' and lease_until <= clock_timestamp()
+  union all select tenant_id, 'handed over' from executions where state = 'unknown' and needs_operator
+) w group by tenant_id`
+
+// Waiting is what waits in one tenant.
+type Waiting struct{ Pending, Unknown, NeedsOperator int }
+
+// Waiting counts what waits for people or proof, by tenant; those in which nothing does are missing.
+func (s *Store) Waiting(ctx context.Context) (map[string]Waiting, error) {
+	type row struct {
+		Tenant string
+		Waiting
+	}
+	rows, err := collect(ctx, s.worker, sqlWaiting, nil, func(r pgx.CollectableRow) (one row, err error) {
+		return one, r.Scan(&one.Tenant, &one.Pending, &one.Unknown, &one.NeedsOperator)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counting what waits: %w", err)
+	}
+	waiting := make(map[string]Waiting, len(rows))
+	for _, one := range rows {
+		waiting[one.Tenant] = one.Waiting
+	}
+	return waiting, nil
+}

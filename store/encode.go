@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -72,21 +73,40 @@ func evidenceOf(value map[string]any) map[string]any {
 	return value
 }
 
-// Cursors are opaque to callers: the last row's place in the order, in base64.
-func writeCursor(place any) string {
+// cursor is opaque to callers: the last row's place in the order, in base64, with the tenant in whose list it is.
+type cursor struct {
+	Of    string          `json:"t"`
+	Place json.RawMessage `json:"p"`
+}
+
+// listOf tells a tenant's lists from another's, without its name.
+func listOf(tenant string) string {
+	sum := sha256.Sum256([]byte("cutonce.cursor\x00" + tenant))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+func writeCursor(tenant string, place any) string {
 	raw, err := json.Marshal(place)
+	if err == nil {
+		raw, err = json.Marshal(cursor{Of: listOf(tenant), Place: raw})
+	}
 	if err != nil {
 		return ""
 	}
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-func readCursor(cursor string, place any) error {
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+// readCursor refuses a cursor of another tenant's list, whoever it was shown to.
+func readCursor(text, tenant string, place any) error {
+	var c cursor
+	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
-		err = json.Unmarshal(raw, place)
+		err = json.Unmarshal(raw, &c)
 	}
-	if err != nil {
+	if err == nil {
+		err = json.Unmarshal(c.Place, place)
+	}
+	if err != nil || c.Of != listOf(tenant) {
 		return fault.New(fault.InvalidInput, nil).WithField("/cursor", "field.cursor", nil)
 	}
 	return nil

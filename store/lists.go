@@ -169,7 +169,7 @@ func (s *Store) List(ctx context.Context, f commit.Filter) ([]commit.Change, str
 	var before *uuid.UUID
 	if f.Cursor != "" {
 		var place newest
-		if err := readCursor(f.Cursor, &place); err != nil {
+		if err := readCursor(f.Cursor, f.Tenant, &place); err != nil {
 			return nil, "", err
 		}
 		before = &place.ID
@@ -194,7 +194,7 @@ func (s *Store) List(ctx context.Context, f commit.Filter) ([]commit.Change, str
 		return changes, "", nil
 	}
 	changes = changes[:f.Limit]
-	return changes, writeCursor(newest{ID: changes[f.Limit-1].Preview.ID.UUID()}), nil
+	return changes, writeCursor(f.Tenant, newest{ID: changes[f.Limit-1].Preview.ID.UUID()}), nil
 }
 
 func scanChange(rows pgx.CollectableRow) (commit.Change, error) {
@@ -262,7 +262,7 @@ func (s *Store) Queue(ctx context.Context, tenant string, page approvals.Page) (
 	}
 	if page.Cursor != "" {
 		var place soonest
-		if err := readCursor(page.Cursor, &place); err != nil {
+		if err := readCursor(page.Cursor, tenant, &place); err != nil {
 			return nil, "", time.Time{}, err
 		}
 		args["after"], args["after_id"], args["rank"] = place.Deadline, place.ID, place.Rank
@@ -289,5 +289,5 @@ func (s *Store) Queue(ctx context.Context, tenant string, page approvals.Page) (
 	if page.RiskFirst && last.Ruling.Risk != "high" {
 		place.Rank = 1
 	}
-	return previews[:limit], writeCursor(place), now, nil
+	return previews[:limit], writeCursor(tenant, place), now, nil
 }

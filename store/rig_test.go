@@ -232,7 +232,7 @@ var secret = []byte("a secret of thirty-two bytes.....")
 type observer struct{}
 
 func (observer) Sent(string, connector.Class, time.Duration) {}
-func (observer) Settled(string, commit.Status)               {}
+func (observer) Settled(string, string, commit.Status)       {}
 
 // rig is the whole core on a database of its own.
 type rig struct {

@@ -17,9 +17,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/cutonce/cutonce/approvals"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/internal/session"
 	"github.com/cutonce/cutonce/policy"
 	"github.com/cutonce/cutonce/preview"
@@ -484,5 +486,66 @@ func TestAStaleReadIsSeenAcrossTenants(t *testing.T) {
 	}
 	if err := r.record(commit.Result{Key: claim.Key, Attempt: claim.Attempt, Kind: commit.Send, Class: connector.ClassNotSent}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestACursorIsOneTenants: a place in one tenant's list is no place in another's, whatever it would show there.
+func TestACursorIsOneTenants(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, id := range []string{"a", "b"} {
+		r.pending(id)
+	}
+	list := commit.Filter{Tenant: "acme", Limit: 1}
+	_, cursor, err := r.store.List(t.Context(), list)
+	if err != nil || cursor == "" {
+		t.Fatalf("got cursor %q, %v", cursor, err)
+	}
+	list.Cursor = cursor
+	if page, _, err := r.store.List(t.Context(), list); err != nil || len(page) != 1 {
+		t.Errorf("got %d changes, %v, want the second", len(page), err)
+	}
+	list.Tenant = "rival"
+	_, _, err = r.store.List(t.Context(), list)
+	wantCode(t, err, fault.InvalidInput)
+	_, next, _, err := r.store.Queue(t.Context(), "acme", approvals.Page{Limit: 1})
+	if err != nil || next == "" {
+		t.Fatalf("got cursor %q, %v", next, err)
+	}
+	_, _, _, err = r.store.Queue(t.Context(), "rival", approvals.Page{Limit: 1, Cursor: next})
+	wantCode(t, err, fault.InvalidInput)
+	for _, forged := range []string{"e30", "bm8", strings.Repeat("A", 40)} {
+		_, _, err = r.store.List(t.Context(), commit.Filter{Tenant: "acme", Limit: 1, Cursor: forged})
+		wantCode(t, err, fault.InvalidInput)
+	}
+}
+
+// TestAStatementWithoutATenantIsRefused: one that forgets to say whose it is does not run at all.
+func TestAStatementWithoutATenantIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.prepare("a", "new")
+	if _, _, err := r.store.Load(t.Context(), "", p.ID, true); err == nil || errors.Is(err, fault.NotFound) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	if _, _, err := r.store.List(t.Context(), commit.Filter{Limit: 1}); err == nil {
+		t.Error("a list of nobody's was given")
+	}
+	if _, _, err := r.store.Cancel(t.Context(), preview.Move{ID: p.ID, By: agent("bot")}); err == nil {
+		t.Error("a change of nobody's was canceled")
+	}
+}
+
+// TestWhatWaitsIsCountedByTenant is for metrics.
+func TestWhatWaitsIsCountedByTenant(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.pending("a")
+	r.rules.set(automatic)
+	r.unknown("b")
+	waiting, err := r.store.Waiting(t.Context())
+	want := map[string]store.Waiting{"acme": {Pending: 1, Unknown: 1}}
+	if diff := cmp.Diff(want, waiting); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

@@ -392,6 +392,6 @@ func (b *bench) refusedAtOnce(ctx context.Context, constraint, code, what, sql s
 type observer struct{}
 
 func (observer) Sent(string, connector.Class, time.Duration) {}
-func (observer) Settled(string, commit.Status)               {}
+func (observer) Settled(string, string, commit.Status)       {}
 
 var _ commit.Observer = observer{}

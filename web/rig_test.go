@@ -109,7 +109,7 @@ func (dev) CheckSignIn(_ context.Context, person, code string) (actor.Actor, err
 type observer struct{}
 
 func (observer) Sent(string, connector.Class, time.Duration) {}
-func (observer) Settled(string, commit.Status)               {}
+func (observer) Settled(string, string, commit.Status)       {}
 
 var clocks = connector.Clocks{
 	PreviewTTL: 10 * time.Minute, ApprovalFor: 24 * time.Hour, ApplyWindow: 30 * time.Minute, SendFor: 500 * time.Millisecond,

@@ -201,7 +201,7 @@ func (s *service) openStore(ctx context.Context) error {
 
 func (s *service) makeServices(rules *policy.Policy) error {
 	clocks := clocksOf(s.settings.Clock)
-	s.metrics = metrics.New(metrics.Config{Version: version, Backlog: backlogOf(s.store), Pool: poolOf(s.store), Now: time.Now})
+	s.metrics = metrics.New(metrics.Config{Version: version, Tenants: tenantsOf(s.settings), Backlog: backlogOf(s.store), Pool: poolOf(s.store), Now: time.Now})
 	s.limiter = auth.NewLimiter(limitsOf(s.settings.Limit))
 	var err error
 	s.previews, err = preview.NewService(preview.Deps{

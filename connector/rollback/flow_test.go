@@ -37,7 +37,7 @@ type core struct {
 type deaf struct{}
 
 func (deaf) Sent(string, connector.Class, time.Duration) {}
-func (deaf) Settled(string, commit.Status)               {}
+func (deaf) Settled(string, string, commit.Status)       {}
 
 func newCore(t *testing.T) *core {
 	t.Helper()

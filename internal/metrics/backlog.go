@@ -18,7 +18,12 @@ type Backlog struct {
 	// FoundEnded ones were applied in the lost time though they have ended otherwise.
 	Restoring        bool
 	Held, FoundEnded int
+	// Waiting is what waits by tenant; those in which nothing does may be missing.
+	Waiting map[string]Waiting
 }
+
+// Waiting is what waits in one tenant.
+type Waiting struct{ Pending, Unknown, NeedsOperator int }
 
 // Reader reads the backlog.
 type Reader func(context.Context) (Backlog, error)
@@ -32,17 +37,20 @@ const (
 
 // backlog is read at scrapes. While the database does not answer, the last reading stands and its age tells.
 type backlog struct {
-	read  Reader
-	now   func() time.Time
-	descs map[string]*prometheus.Desc
+	read    Reader
+	now     func() time.Time
+	tenants tenants
+	descs   map[string]*prometheus.Desc
+	waiting *prometheus.Desc
 
 	mu   sync.Mutex
 	last Backlog
 	at   time.Time
 }
 
-func newBacklog(read Reader, now func() time.Time) *backlog {
-	b := &backlog{read: read, now: now, descs: map[string]*prometheus.Desc{}}
+func newBacklog(read Reader, now func() time.Time, configured []string) *backlog {
+	b := &backlog{read: read, now: now, tenants: configured, descs: map[string]*prometheus.Desc{}}
+	b.waiting = prometheus.NewDesc("cutonce_waiting", "Changes by tenant that wait: pending, unknown, and of those needs_operator.", []string{"tenant", "for"}, nil)
 	for name, help := range map[string]string{
 		"cutonce_pending":                "Changes that wait for a decision.",
 		"cutonce_pending_oldest_seconds": "How long the oldest of them has waited.",
@@ -66,6 +74,7 @@ func (b *backlog) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range b.descs {
 		out <- d
 	}
+	out <- b.waiting
 }
 
 // Collect implements prometheus.Collector. Nothing is reported before the first reading has succeeded: a zero would say that
@@ -89,6 +98,20 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 		"cutonce_backlog_age_seconds":    age.Seconds(),
 	} {
 		out <- prometheus.MustNewConstMetric(b.descs[name], prometheus.GaugeValue, value)
+	}
+	b.collectWaiting(last, out)
+}
+
+func (b *backlog) collectWaiting(last Backlog, out chan<- prometheus.Metric) {
+	sums := map[string]Waiting{}
+	for tenant, w := range last.Waiting {
+		sum := sums[b.tenants.label(tenant)]
+		sums[b.tenants.label(tenant)] = Waiting{sum.Pending + w.Pending, sum.Unknown + w.Unknown, sum.NeedsOperator + w.NeedsOperator}
+	}
+	for _, tenant := range b.tenants.labels() {
+		for what, n := range map[string]int{"pending": sums[tenant].Pending, "unknown": sums[tenant].Unknown, "needs_operator": sums[tenant].NeedsOperator} {
+			out <- prometheus.MustNewConstMetric(b.waiting, prometheus.GaugeValue, float64(n), tenant, what)
+		}
 	}
 }
 

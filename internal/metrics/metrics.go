@@ -1,6 +1,7 @@
 // Package metrics counts what the service does, for Prometheus.
 //
-// It promises bounded label values (actions, outcomes, route templates; never an ID, a name or a path that a caller chose),
+// It promises bounded label values (configured tenants, actions, outcomes, route templates; never an ID, a name or a path that a caller
+// chose),
 // and that a scrape never waits for a slow database: what it knew last is served with its age. It holds no business numbers
 // and no history. Start at New.
 package metrics
@@ -17,6 +18,8 @@ import (
 // Config says where the numbers that are not counted here come from.
 type Config struct {
 	Version string
+	// Tenants are those that have a label of their own; every other one is counted as "other".
+	Tenants []string
 	Backlog Reader
 	Pool    func() Pool
 	Now     func() time.Time
@@ -25,6 +28,7 @@ type Config struct {
 // Metrics are the counters of one process. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
+	tenants  tenants
 	cycles   *prometheus.CounterVec
 	sends    *prometheus.HistogramVec
 	requests *prometheus.HistogramVec
@@ -43,12 +47,12 @@ var (
 // New registers everything.
 func New(c Config) *Metrics {
 	m := &Metrics{
-		deliveries: newDeliveries(), now: c.Now,
+		deliveries: newDeliveries(), now: c.Now, tenants: c.Tenants,
 		registry: prometheus.NewRegistry(),
 		cycles: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutonce_changes_total",
-			Help: "Changes by action and what became of them: prepared and its first status, then approved, rejected, applied, not_applied, unknown.",
-		}, []string{"action", "outcome"}),
+			Help: "Changes by tenant, action and what became of them: prepared and its first status, then approved, rejected, applied, not_applied, unknown.",
+		}, []string{"tenant", "action", "outcome"}),
 		sends: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cutonce_target_send_seconds", Buckets: sendBuckets,
 			Help: "How long the target took for a send, by action and what its answer proves: applied, refused, drifted, not_sent, unknown.",
@@ -62,7 +66,7 @@ func New(c Config) *Metrics {
 		Name: "cutonce_build_info", Help: "Always 1; the label tells the version.", ConstLabels: prometheus.Labels{"version": c.Version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.cycles, m.sends, m.requests, build, newBacklog(c.Backlog, c.Now), poolCollector{c.Pool},
+	m.registry.MustRegister(m.cycles, m.sends, m.requests, build, newBacklog(c.Backlog, c.Now, c.Tenants), poolCollector{c.Pool},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -73,7 +77,9 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // Count counts one change.
-func (m *Metrics) Count(action, outcome string) { m.cycles.WithLabelValues(action, outcome).Inc() }
+func (m *Metrics) Count(tenant, action, outcome string) {
+	m.cycles.WithLabelValues(m.tenants.label(tenant), action, outcome).Inc()
+}
 
 // Sent records one send.
 func (m *Metrics) Sent(action, class string, took time.Duration) {

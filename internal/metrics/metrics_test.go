@@ -25,7 +25,7 @@ type scene struct {
 func newScene() *scene {
 	s := &scene{now: time.Unix(1_800_000_000, 0)}
 	s.Metrics = metrics.New(metrics.Config{
-		Version: "1.2.3",
+		Version: "1.2.3", Tenants: []string{"acme", "rival"},
 		Backlog: func(context.Context) (metrics.Backlog, error) { s.reads++; return s.backlog, s.err },
 		Pool:    func() metrics.Pool { return metrics.Pool{Max: 16, Acquired: 3, Waited: 7} },
 		Now:     func() time.Time { return s.now },
@@ -57,12 +57,18 @@ func TestCountsAndGauges(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.backlog = metrics.Backlog{Pending: 2, PendingAge: 90 * time.Second, Unknown: 1, UnknownAge: 5 * time.Second, NeedsOperator: 1,
-		SealLag: 7500 * time.Millisecond, Restoring: true, Held: 3, FoundEnded: 2}
-	s.Count("budget_change", "applied")
-	s.Count("budget_change", "applied")
+		SealLag: 7500 * time.Millisecond, Restoring: true, Held: 3, FoundEnded: 2,
+		Waiting: map[string]metrics.Waiting{"acme": {Pending: 2}, "whoever": {NeedsOperator: 1}, "else": {NeedsOperator: 2}}}
+	s.Count("acme", "budget_change", "applied")
+	s.Count("acme", "budget_change", "applied")
+	s.Count("whoever", "budget_change", "applied")
+	s.Count("other", "budget_change", "applied")
 	s.Sent("budget_change", "unknown", 20*time.Millisecond)
 	has(t, s.scrape(t),
-		`cutonce_changes_total{action="budget_change",outcome="applied"} 2`,
+		`cutonce_changes_total{action="budget_change",outcome="applied",tenant="acme"} 2`,
+		`cutonce_changes_total{action="budget_change",outcome="applied",tenant="other"} 2`,
+		`cutonce_waiting{for="pending",tenant="acme"} 2`, `cutonce_waiting{for="unknown",tenant="rival"} 0`,
+		`cutonce_waiting{for="needs_operator",tenant="other"} 3`,
 		`cutonce_target_send_seconds_count{action="budget_change",class="unknown"} 1`,
 		`cutonce_pending 2`, `cutonce_pending_oldest_seconds 90`, `cutonce_unknown 1`, `cutonce_unknown_oldest_seconds 5`,
 		`cutonce_needs_operator 1`, `cutonce_seal_lag_seconds 7.5`, `cutonce_restoring 1`, `cutonce_restore_held 3`, `cutonce_restore_found_ended 2`,

@@ -209,7 +209,7 @@ var clocks = connector.Clocks{
 type observer struct{}
 
 func (observer) Sent(string, connector.Class, time.Duration) {}
-func (observer) Settled(string, commit.Status)               {}
+func (observer) Settled(string, string, commit.Status)       {}
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
