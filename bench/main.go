@@ -37,7 +37,7 @@ func main() {
 	}
 	var o options
 	flag.StringVar(&o.binary, "binary", "../bin/cutonce", "the program that is measured")
-	flag.StringVar(&o.only, "only", "", "contenders to measure, separated by commas; all by default")
+	flag.StringVar(&o.only, "only", "", "contenders to measure, separated by commas; all by default. hotcap measures declared caps instead")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds, whose medians are printed; every other one measures 8 clients alone")
 	flag.BoolVar(&o.statements, "statements", false, "print which statements Postgres spends its time on (needs pg_stat_statements, and slows it down)")
 	flag.Parse()
@@ -106,6 +106,9 @@ func run(ctx context.Context, o options) error {
 		_ = cluster.Close(context.WithoutCancel(ctx))
 		_ = os.RemoveAll(filepath.Join(pglocal.DefaultDir(), "bench-"+strconv.Itoa(os.Getpid())))
 	}()
+	if o.only == onlyHotCap {
+		return hotCap(ctx, o, dir, binary, cluster.URL())
+	}
 	return measureAll(ctx, o, dir, binary, cluster.URL())
 }
 
@@ -114,7 +117,7 @@ func measureAll(ctx context.Context, o options, dir, binary, address string) err
 	if err != nil {
 		return err
 	}
-	s, err := startStage(ctx, dir, binary, databases["cutonce"])
+	s, err := startStage(ctx, dir, binary, databases["cutonce"], "")
 	if err != nil {
 		return err
 	}

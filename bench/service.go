@@ -32,7 +32,8 @@ type stage struct {
 
 const audience = "cutonce-bench"
 
-func startStage(ctx context.Context, dir, binary, database string) (_ *stage, err error) {
+// startStage starts everything. caps is one more policy file, empty if there is none.
+func startStage(ctx context.Context, dir, binary, database, caps string) (_ *stage, err error) {
 	s := &stage{pids: map[string]int{}, tokens: map[string]string{}}
 	defer func() {
 		if err != nil {
@@ -46,7 +47,7 @@ func startStage(ctx context.Context, dir, binary, database string) (_ *stage, er
 	if err != nil {
 		return nil, err
 	}
-	return s, s.startService(ctx, dir, binary, database, issuer)
+	return s, s.startService(ctx, dir, binary, database, caps, issuer)
 }
 
 // stop ends everything in the opposite order of its start.
@@ -102,13 +103,18 @@ func (s *stage) startIssuer(dir string) (*devissuer.Issuer, error) {
 }
 
 // startService starts `cutonce serve` by its environment. It logs problems only; everything else is as it is by default.
-func (s *stage) startService(ctx context.Context, dir, binary, database string, issuer *devissuer.Issuer) error {
+func (s *stage) startService(ctx context.Context, dir, binary, database, caps string, issuer *devissuer.Issuer) error {
 	address, err1 := freeAddress()
 	metrics, err2 := freeAddress()
 	log, err3 := os.Create(filepath.Join(dir, "serve.log"))
 	rules := filepath.Join(dir, "policies")
 	if err := errors.Join(err1, err2, err3, os.CopyFS(rules, os.DirFS("policies"))); err != nil {
 		return err
+	}
+	if caps != "" {
+		if err := os.WriteFile(filepath.Join(rules, "caps.yaml"), []byte(caps), 0o600); err != nil {
+			return err
+		}
 	}
 	s.url, s.metrics = "http://"+address, "http://"+metrics
 	env := []string{
