@@ -20,6 +20,6 @@ var pages = map[string]pageSpec{
 	}},
 	"bulk":     {&bulkPage{}, []string{"badge", "diff", "figures", "marked", "problem"}},
 	"outcomes": {&outcomesPage{}, []string{"badge", "columns", "diff", "marked", "time"}},
-	"freeze":   {&freezePage{}, []string{"badge", "problem", "time"}},
+	"freeze":   {&freezePage{}, []string{"badge", "marked", "problem", "time"}},
 	"history":  {&historyPage{}, []string{"badge", "diff", "marked", "problem", "time"}},
 }

@@ -42,13 +42,14 @@ func (t *tab) spotOf(selector string) spot {
 	defer cancel()
 	for ctx.Err() == nil {
 		at, err := tryEval[*spot](t, findSpot, selector)
-		if err == nil && at != nil && at.Hit && !at.Disabled {
+		// A page that has just come may still scroll to what is wrong with it: only what stands still is pressed.
+		if err == nil && at != nil && at.Hit && !at.Disabled && last != nil && *at == *last {
 			return *at
 		}
 		last = at
 		select {
 		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(30 * time.Millisecond):
 		}
 	}
 	switch {

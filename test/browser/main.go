@@ -34,6 +34,7 @@ func main() {
 	flag.StringVar(&o.cache, "cache", ".cache", "folder for what is fetched")
 	flag.StringVar(&o.points, "points", "", "the points to look at, separated by commas; all of them if empty")
 	flag.StringVar(&o.pictures, "screenshots", "", "take pictures of every screen into this folder, and check nothing")
+	flag.StringVar(&o.failures, "failures", "", "take a picture of what is seen when a check fails into this folder")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-type options struct{ binary, cache, points, pictures string }
+type options struct{ binary, cache, points, pictures, failures string }
 
 func run(ctx context.Context, o options) error {
 	chosen, err := choose(o.points)
@@ -62,6 +63,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	s.failures = o.failures
 	if o.pictures != "" {
 		return s.photograph(ctx, o.pictures)
 	}

@@ -33,7 +33,7 @@ func manyAtOnce(w *scene) {
 		want(w, "one that was not chosen", w.status(c), "pending")
 	}
 	refused := eval[string](t, `id => document.querySelector('a[href*="' + id + '"]').closest('li').innerText`, other.id)
-	w.says("what became of it", refused, "Not recorded", "tanaka@agency.example")
+	w.says("what became of it", refused, "Not recorded", "settled before you")
 	done := eval[string](t, `id => document.querySelector('a[href*="' + id + '"]').closest('li').innerText`, one.id)
 	w.says("what became of another", done, "Approved")
 }

@@ -7,12 +7,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
 
 	"github.com/cutonce/cutonce/test/fleet"
 )
@@ -76,7 +79,23 @@ func (w *scene) fail(format string, args ...any) {
 			w.failure += "\n      " + last
 		}
 	}
+	w.remember()
 	runtime.Goexit()
+}
+
+// remember takes a picture of every tab of a check that fails.
+func (w *scene) remember() {
+	if w.failures == "" || os.MkdirAll(w.failures, 0o755) != nil {
+		return
+	}
+	for i, t := range w.tabs {
+		ctx, cancel := context.WithTimeout(t.ctx, 5*time.Second)
+		raw, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+		cancel()
+		if err == nil {
+			_ = os.WriteFile(filepath.Join(w.failures, fmt.Sprintf("%s-%d.png", w.tenant, i+1)), raw, 0o644)
+		}
+	}
 }
 
 // caller is the line of the check that is being made: the innermost in a file of points.

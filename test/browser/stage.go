@@ -27,6 +27,8 @@ type stage struct {
 	usual, hasty *door
 	chrome       *chrome
 	axe          string
+	// failures is where pictures of failed checks go, if anywhere.
+	failures string
 
 	// whole is the life of everything, tours the walks past all screens; screens are what is seen there, once it is furnished.
 	whole   context.Context
