@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -216,13 +217,18 @@ func person(name string) actor.Actor {
 // ruleVersion names the rules of a run.
 const ruleVersion = "cutonce-verify"
 
-// rules rule by the thing's name: those that begin with "people-" need a person, all others are automatic.
+// rules rule by the thing's name: those that begin with "people-" need a person, with "several-" several; "capped-" and what follows say
+// what the change takes of a cap. All others are automatic.
 type rules struct {
 	mu     sync.Mutex
 	strict bool
 }
 
-const byPeople = "people-"
+const (
+	byPeople  = "people-"
+	bySeveral = "several-"
+	byCap     = "capped-"
+)
 
 // UsesTime is false: the rules of a run look at names.
 func (r *rules) UsesTime() bool { return false }
@@ -237,12 +243,16 @@ func (r *rules) Counted(policy.Facts) []policy.Charge { return nil }
 func (r *rules) Evaluate(f policy.Facts) policy.Ruling {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.strict || len(f.Plan.Target.ID) >= len(byPeople) && f.Plan.Target.ID[:len(byPeople)] == byPeople {
-		return policy.Ruling{
-			Verdict: policy.Require, Rule: "people", Version: ruleVersion, Needs: policy.Requirement{{AnyOf: []string{approvers}, Count: 1}},
-		}
+	ruling := policy.Ruling{Verdict: policy.Allow, Rule: "automatic", Version: ruleVersion}
+	switch id := f.Plan.Target.ID; {
+	case r.strict, strings.HasPrefix(id, byPeople):
+		ruling.Verdict, ruling.Rule, ruling.Needs = policy.Require, "people", policy.Requirement{{AnyOf: []string{approvers}, Count: 1}}
+	case strings.HasPrefix(id, bySeveral):
+		ruling.Verdict, ruling.Rule, ruling.Needs = policy.Require, "several", severalPeople
+	case strings.HasPrefix(id, byCap):
+		ruling.Charges = []policy.Charge{chargeOf(id)}
 	}
-	return policy.Ruling{Verdict: policy.Allow, Rule: "automatic", Version: ruleVersion}
+	return ruling
 }
 
 func (r *rules) set(strict bool) {
@@ -253,20 +263,29 @@ func (r *rules) set(strict bool) {
 
 // prepare proposes a change of one thing.
 func (b *bench) prepare(ctx context.Context, id string) (preview.Preview, error) {
+	return b.prepareBy(ctx, b.core, id)
+}
+
+func (b *bench) prepareBy(ctx context.Context, c *core, id string) (preview.Preview, error) {
 	raw, err := json.Marshal(map[string]string{"id": id, "text": "new"})
 	if err != nil {
 		return preview.Preview{}, err
 	}
-	p, err := b.core.previews.Prepare(ctx, agent, preview.Request{Action: noteAction, Input: raw, Key: randomName()})
+	p, err := c.previews.Prepare(ctx, agent, preview.Request{Action: noteAction, Input: raw, Key: randomName()})
 	if err != nil {
 		return p.Preview, fmt.Errorf("preparing a change: %w", err)
 	}
 	return p.Preview, nil
 }
 
-// pending prepares a change and asks people.
+// pending prepares a change that needs one person, and asks.
 func (b *bench) pending(ctx context.Context, id string) (preview.Preview, error) {
-	p, err := b.prepare(ctx, byPeople+id)
+	return b.asked(ctx, byPeople+id)
+}
+
+// asked prepares a change and asks people.
+func (b *bench) asked(ctx context.Context, id string) (preview.Preview, error) {
+	p, err := b.prepare(ctx, id)
 	if err != nil {
 		return p, err
 	}

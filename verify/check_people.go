@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/cutonce/cutonce/approvals"
 	"github.com/cutonce/cutonce/commit"
@@ -24,6 +25,7 @@ var fourEyes = Check{
 		elsewhere.Issuer = "https://another.invalid"
 		for who, one := range map[string]actor.Actor{
 			"the human that the agent acts for":                 person(requester),
+			"the same human, in capitals":                       person(strings.ToUpper(requester)),
 			"the same human, known to another issuer":           elsewhere,
 			"the agent's owner":                                 person("owner"),
 			"the agent itself, with the groups of an approver":  machine,
@@ -56,7 +58,7 @@ var fourEyes = Check{
 		}
 		return Proof{
 			Control: "another person of the asked group approved",
-			Refusal: "the human behind the agent (under two issuers), its owner, the agent itself and somebody without a seat were refused, by SQL too; nobody votes twice",
+			Refusal: "the human behind the agent (under two issuers, in capitals), its owner, the agent itself and somebody without a seat were refused, by SQL too; nobody votes twice",
 		}, b.want(ctx, p, commit.StatusApproved, "after the vote")
 	},
 }
