@@ -346,6 +346,10 @@ func TestEveryMessageHasWords(t *testing.T) {
 	changes := map[string]commit.Change{
 		"approval_requested": pending(), "expiring": pending(),
 		"approved": with(pending(), ended(preview.Approved, commit.StatusApproved)), "confirmed": with(pending(), ended(preview.Approved, commit.StatusApproved)),
+		"expired ": with(pending(), func(c *commit.Change) {
+			ended(preview.Expired, commit.StatusExpired)(c)
+			c.Preview.ApprovedAt = noon
+		}),
 		"rejected": with(pending(), ended(preview.Rejected, commit.StatusRejected)), "expired": with(pending(), ended(preview.Expired, commit.StatusExpired)),
 		"unknown":      with(pending(), claimed(commit.StatusUnknown, commit.Execution{State: commit.Unknown, NeedsOperator: true})),
 		"proposed":     with(pending(), claimed(commit.StatusUnknown, commit.Execution{State: commit.Unknown, NeedsOperator: true})),
@@ -359,7 +363,7 @@ func TestEveryMessageHasWords(t *testing.T) {
 			r := siem
 			r.Locale = locale
 			s, out := service(t, c, r)
-			if got, err := s.Tell(t.Context(), item(event, r.Name)); err != nil || got.Dropped != "" {
+			if got, err := s.Tell(t.Context(), item(strings.TrimSpace(event), r.Name)); err != nil || got.Dropped != "" {
 				t.Errorf("%s: got %+v, %v", event, got, err)
 				continue
 			}

@@ -21,11 +21,14 @@ const (
 	lookAgain = 10 * time.Second
 )
 
+// Stale reports whether what was at one time is no longer told at another.
+func Stale(at, now time.Time) bool { return now.Sub(at) > staleAfter }
+
 func dropped(why string) Told { return Told{Dropped: why} }
 
 // standing says whether an item still holds, by the change as it is now, and concerns this receiver.
 func standing(i Item, c commit.Change, r Receiver) Told {
-	if c.Now.Sub(i.At) > staleAfter {
+	if Stale(i.At, c.Now) {
 		return dropped("it is more than a day old")
 	}
 	if superseded(i, c) {

@@ -72,6 +72,9 @@ func titleKey(i Item, c commit.Change) string {
 	key := "notify.title." + string(i.Kind())
 	switch i.Kind() {
 	case Decided:
+		if i.Event == "expired" && !c.Preview.ApprovedAt.IsZero() {
+			return key + ".lapsed" // people agreed, and nobody applied it in time
+		}
 		return key + "." + i.Event
 	case OutcomeUnknown:
 		if i.Event == "proposed" {

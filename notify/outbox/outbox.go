@@ -205,10 +205,19 @@ func (o *Outbox) failed(ctx context.Context, err error) {
 	}
 }
 
+const sqlNow = `select clock_timestamp()`
+
 // insert makes the jobs of some events, in the transaction that the feed gives.
 func (o *Outbox) insert(ctx context.Context, tx pgx.Tx, moved []preview.Moved) error {
+	var now time.Time
+	if err := tx.QueryRow(ctx, sqlNow).Scan(&now); err != nil {
+		return err
+	}
 	var jobs []river.InsertManyParams
 	for _, m := range moved {
+		if notify.Stale(m.At, now) {
+			continue // of a time when nobody was told
+		}
 		for _, item := range o.Notify.Items(m) {
 			jobs = append(jobs, river.InsertManyParams{Args: delivery{item}, InsertOpts: &river.InsertOpts{Queue: Lane(item.Receiver)}})
 		}

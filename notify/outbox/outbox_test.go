@@ -623,6 +623,24 @@ func TestAnotherTenantsReceiverIsToldNothing(t *testing.T) {
 	}
 }
 
+// TestWhatHappenedWhileNobodyWasToldIsPassedOver: the file was away for days.
+func TestWhatHappenedWhileNobodyWasToldIsPassedOver(t *testing.T) {
+	t.Parallel()
+	r, group := newRig(t), newHook(t)
+	one := r.replica(webhookTo("leads", group.url))
+	r.begun(one)
+	r.pending(target.PlainJPY(0))
+	r.exec(`alter table audit_events disable trigger user`)
+	r.exec(`update audit_events set at = at - interval '25 hours'`)
+	r.exec(`alter table audit_events enable trigger user`)
+	one.run(t)
+	r.pending(target.PlainJPY(1))
+	eventually(t, "what happens now is told", func() bool { return len(group.messages()) == 1 })
+	if n := r.number(`select count(*) from river_job`); n != 1 {
+		t.Errorf("got %d deliveries, want one: nothing of what is old", n)
+	}
+}
+
 // TestWhatNobodyTakesIsGivenUpAfterADay: its receiver has left the file.
 func TestWhatNobodyTakesIsGivenUpAfterADay(t *testing.T) {
 	t.Parallel()
