@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
+	"github.com/cutonce/cutonce/store"
 )
 
 // found lists a tenant's changes a few at a time, as the names that the test gave them.
@@ -231,4 +233,38 @@ func TestAnExportIsOnRecord(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	r.sealAll()
+}
+
+// TestAnEventSaysWhichRequestCausedIt: what a request caused leads to its lines in the log; the chain covers that as all else.
+func TestAnEventSaysWhichRequestCausedIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := store.InRequest(t.Context(), "req-4711")
+	p, err := r.previews.Prepare(ctx, agent("bot"), preview.Request{Action: "text_change", Input: input("a", "new")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := r.commits.Apply(store.InRequest(t.Context(), "req-4712"), agent("bot"), "text_change", p.Preview.ID, 10*time.Second); err != nil || c.Status != commit.StatusApplied {
+		t.Fatalf("got %s, %v, want applied", c.Status, err)
+	}
+	c, err := r.commits.Status(t.Context(), agent("bot"), p.Preview.ID, 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{`"request_id":"req-4711"`, `"request_id":"req-4712"`} {
+		if got := c.Events[i].Body; !strings.Contains(got, want) {
+			t.Errorf("event %d: got %s, want %s", i+1, got, want)
+		}
+	}
+	trail, err := r.store.Trail(t.Context(), "acme", p.Preview.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := (audit.Keys{}).Prove(trail); got.Flaw != "" {
+		t.Errorf("the chain: got %s at event %d", got.Flaw, got.At)
+	}
+	sweep := r.prepare("b", "new")
+	if got := r.status(sweep.ID); strings.Contains(got.Events[0].Body, "request_id") {
+		t.Errorf("got %s, want nothing of a request where there was none", got.Events[0].Body)
+	}
 }

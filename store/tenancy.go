@@ -90,6 +90,7 @@ func single(ctx context.Context, begin string, with []any, sql string, args pgx.
 
 func placedIn(ctx context.Context, batch *pgx.Batch) *pgx.Batch {
 	for _, q := range batch.QueuedQueries {
+		caused(ctx, q.Arguments)
 		q.SQL, q.Arguments = positional(ctx, q.SQL, q.Arguments)
 	}
 	return batch

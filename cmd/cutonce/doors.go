@@ -181,13 +181,13 @@ const requestHeader = "X-Request-Id"
 
 var usableID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// named gives every request a name before any door sees it, so that all of them use the same.
+// named gives every request a name before any door sees it, so that all of them, and the events that it causes, bear the same.
 func named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !usableID.MatchString(r.Header.Get(requestHeader)) {
 			r.Header.Set(requestHeader, newRequestID())
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(store.InRequest(r.Context(), requestID(r))))
 	})
 }
 
