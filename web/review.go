@@ -18,9 +18,11 @@ type reviewPage struct {
 	Same []answer.Row
 	// Numbers are the differences that the change makes; More are the numbers behind them.
 	Numbers, More []answer.Figure
-	Fresh         *freshness
-	Neighbours    []neighbour
-	Form          decisionForm
+	// Tight are the caps that have no room for the change as things stand, in words.
+	Tight      []string
+	Fresh      *freshness
+	Neighbours []neighbour
+	Form       decisionForm
 }
 
 // decisionForm is the form of a decision.
@@ -68,6 +70,11 @@ func (c *console) showReview(v *visit, status int, y commit.Why, form decisionFo
 	page.Numbers, page.More = headline(page.Change.Figures)
 	t := page.Change.Target
 	page.Named = strings.Contains(page.Change.Summary, t.Name) && strings.Contains(page.Change.Summary, t.ID)
+	for _, e := range page.Change.Exposure {
+		if !e.Fits {
+			page.Tight = append(page.Tight, v.t("web.cap.full", "cap", e.Cap)+" "+e.Message)
+		}
+	}
 	page.buttons(y)
 	if r := page.Change.Ruling; r != nil && r.Risk == highRisk && page.Form.Yes() != "" {
 		page.Form.Typed = y.Change.Preview.Plan.Target.Shown()

@@ -157,3 +157,36 @@ func TestRiskyRowsComeFirstAndMustBeSeen(t *testing.T) {
 	form := map[string][]string{"digest": {digest}, "decision": {"approve"}, "seen": {"owner", "fresh"}}
 	kim.do(http.MethodPost, path, form).want(http.StatusOK, "Approved")
 }
+
+const cappedRules = `
+version: 1
+zone: Asia/Tokyo
+default: {require: [{any_of: [ads-approvers]}]}
+rules: []
+caps:
+  - name: weekly_raise
+    actions: [budget_change]
+    field: daily_budget
+    per: account
+    window: week
+    limit: {JPY: 10000}
+`
+
+func TestAReviewTellsWhatIsLeftOfACap(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) { r.rules = cappedRules })
+	kim := r.as("kim")
+	first, second := r.pending(target.PlainJPY(0)), r.pending(target.PlainJPY(1)) // each raises by 6,000 JPY
+	path := "/changes/" + first.String() + "/review"
+	page := kim.get(path).want(http.StatusOK, "Left of the cap weekly_raise10,000 JPY / 10,000 JPY")
+	if got := page.text(".warnings"); strings.Contains(got, "weekly_raise") {
+		t.Errorf("what is unusual: got %q, want no word of a cap with room", got)
+	}
+	kim.submit(page, "form.decide", "decision", "approve")
+	page = kim.get("/changes/"+second.String()+"/review").want(http.StatusOK, "Left of the cap weekly_raise4,000 JPY / 10,000 JPY",
+		"The cap weekly_raise has no room for this.")
+	kim.submit(page, "form.decide", "decision", "approve").want(http.StatusConflict)
+	if got := r.status(second).Status; got != commit.StatusPending {
+		t.Errorf("status: got %s, want pending", got)
+	}
+}
