@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
 )
@@ -173,7 +174,7 @@ func (s *Store) create(ctx context.Context, n preview.New, alone bool) (preview.
 		return preview.Preview{}, false, fmt.Errorf("storing a preview: %w", err)
 	case createdAt != nil:
 		p := born(n.Preview, *createdAt, *deadline)
-		s.seen.keep(p, epochs)
+		s.bear(p, epochs)
 		return p, true, nil
 	case open == nil && !room && !alone:
 		return s.create(ctx, n, true)
@@ -206,6 +207,14 @@ func (s *Store) crowded(ctx context.Context, n preview.New) (preview.Preview, bo
 	}
 	crowd.EndsIn = max(crowd.EndsIn, time.Duration(first*float64(time.Second)))
 	return p, false, crowd
+}
+
+// bear remembers a new preview with what its document says: a connector may still hold the content that the document was written from.
+func (s *Store) bear(p preview.Preview, epochs *commit.Epochs) {
+	content, err := contentOf(p.Digest, p.Document)
+	if p.Content = content; err == nil {
+		s.seen.keep(p, epochs)
+	}
 }
 
 // born is a preview as sqlCreate has stored it.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cutonce/cutonce/approvals"
 	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/policy"
 	"github.com/cutonce/cutonce/preview"
@@ -207,5 +209,43 @@ func TestARemembererOfOneTenantTellsNoOther(t *testing.T) {
 	_, err := r.approvals.Decide(t.Context(), spy, p.ID, approvals.Decision{Approve: true, Digest: p.Digest})
 	if !errors.Is(err, fault.NotFound) {
 		t.Errorf("got %v, want not_found", err)
+	}
+}
+
+// keeper is a connector that holds on to what it has planned.
+type keeper struct {
+	*ledger
+	plan connector.Plan
+}
+
+func (k *keeper) Prepare(ctx context.Context, who actor.Actor, action string, in connector.Input) (connector.Plan, connector.Impact, error) {
+	plan, impact, err := k.ledger.Prepare(ctx, who, action, in)
+	k.plan = plan
+	return plan, impact, err
+}
+
+// TestAConnectorCannotReachWhatIsRemembered: a change that is applied as it was seen when it was prepared is what its document says.
+func TestAConnectorCannotReachWhatIsRemembered(t *testing.T) {
+	t.Parallel()
+	var k *keeper
+	r := newRig(t, func(r *rig) { k = &keeper{ledger: r.target}; r.front = k })
+	first := r.prepare("b", "new") // so that the epochs are known
+	if c, err := r.apply(first); err != nil || c.Status != commit.StatusApplied {
+		t.Fatalf("got %s, %v, want applied", c.Status, err)
+	}
+	s := r.counting()
+	p := r.prepare("a", "new")
+	copy(k.plan.Request.Body, `"BAD"`)
+	*k.plan.Changes[0].After.Text = "BAD"
+	sent := ""
+	r.target.script(func(_ context.Context, plan connector.Plan, _ connector.Call, do func() error) (connector.Receipt, error) {
+		sent = string(plan.Request.Body)
+		return connector.Receipt{}, do()
+	})
+	if c, err := r.apply(p); err != nil || c.Status != commit.StatusApplied || s.reads != 0 {
+		t.Fatalf("got %s, %v and %d reads, want applied by what was seen", c.Status, err, s.reads)
+	}
+	if sent != `"new"` {
+		t.Errorf("sent %s, want what was stored", sent)
 	}
 }
