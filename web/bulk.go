@@ -88,6 +88,9 @@ func (c *console) showBulk(v *visit, status int, action string, chosen map[strin
 			page.Rows = append(page.Rows, row)
 		}
 	}
+	if n := len(page.Rows); n > 0 {
+		page.Title = v.t("web.bulk.title_chosen", "n", n)
+	}
 	page.Sums = v.sums(page.Rows)
 	if refusal != nil {
 		page.Reason, page.Problem = v.field("reason"), v.problemOf(refusal)

@@ -43,7 +43,10 @@ func tooWide(t *tab, _ screen) (list []string) {
 }
 
 // coveredAtTheEnd scrolls to the end and looks what lies under whatever sticks to the window's edge.
-func coveredAtTheEnd(t *tab, _ screen) []string {
+func coveredAtTheEnd(t *tab, s screen) []string {
+	if s.opens != "" {
+		return nil // a dialog covers the page, and means to
+	}
 	eval[bool](t, `(scrollTo({top: document.documentElement.scrollHeight, behavior: 'instant'}), true)`)
 	t.settle()
 	defer eval[bool](t, `(scrollTo({top: 0, behavior: 'instant'}), true)`)
@@ -132,18 +135,13 @@ func focusLost(t *tab, _ screen) (list []string) {
 	first := ""
 	for n := range 150 {
 		t.keys("\t")
-		at := eval[struct{ Here, Wrong string }](t, `(() => {
-			const e = document.activeElement;
-			if (!e || e === document.body) return {Here: '', Wrong: ''};
-			const here = e.outerHTML.slice(0, 120), s = getComputedStyle(e), r = e.getClientRects()[0];
-			const index = [...document.querySelectorAll('*')].indexOf(e) + ' ' + here;
-			if (!r) return {Here: index, Wrong: 'the focus is on what is not drawn: ' + here};
-			if (s.outlineStyle === 'none' || parseFloat(s.outlineWidth) < 2) return {Here: index, Wrong: 'the focus is not marked: ' + here};
-			if (r.bottom < 0 || r.top > innerHeight) return {Here: index, Wrong: 'the focus is out of the window: ' + here};
-			const x = Math.min(Math.max(r.left + r.width / 2, 1), innerWidth - 1), y = Math.min(Math.max(r.top + Math.min(r.height / 2, 20), 1), innerHeight - 1);
-			const top = document.elementFromPoint(x, y);
-			return {Here: index, Wrong: top && (e.contains(top) || top.contains(e)) ? '' : 'the focus is covered: ' + here + ' by ' + top?.outerHTML.slice(0, 80)};
-		})()`)
+		var at struct{ Here, Wrong string }
+		for range 40 { // a browser may scroll to what has the focus a moment later
+			if at = eval[struct{ Here, Wrong string }](t, whatHasFocus); at.Wrong == "" {
+				break
+			}
+			t.settle()
+		}
 		if at.Wrong != "" {
 			list = append(list, at.Wrong)
 		}
@@ -156,6 +154,20 @@ func focusLost(t *tab, _ screen) (list []string) {
 	}
 	return append(list, "more than 150 stops")
 }
+
+// whatHasFocus is where the focus is, and what is wrong with how it is seen.
+const whatHasFocus = `(() => {
+	const e = document.activeElement;
+	if (!e || e === document.body) return {Here: '', Wrong: ''};
+	const here = e.outerHTML.slice(0, 120), s = getComputedStyle(e), r = e.getClientRects()[0];
+	const index = [...document.querySelectorAll('*')].indexOf(e) + ' ' + here;
+	if (!r) return {Here: index, Wrong: 'the focus is on what is not drawn: ' + here};
+	if (s.outlineStyle === 'none' || parseFloat(s.outlineWidth) < 2) return {Here: index, Wrong: 'the focus is not marked: ' + here};
+	if (r.bottom < 0 || r.top > innerHeight) return {Here: index, Wrong: 'the focus is out of the window: ' + here};
+	const x = Math.min(Math.max(r.left + r.width / 2, 1), innerWidth - 1), y = Math.min(Math.max(r.top + Math.min(r.height / 2, 20), 1), innerHeight - 1);
+	const top = document.elementFromPoint(x, y);
+	return {Here: index, Wrong: top && (e.contains(top) || top.contains(e)) ? '' : 'the focus is covered: ' + here + ' by ' + top?.outerHTML.slice(0, 80)};
+})()`
 
 var (
 	// keyLike are keys of the catalogues, and what templates leave behind.

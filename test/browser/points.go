@@ -43,7 +43,7 @@ func points() []point {
 		{number: 17, what: "every state in words; a lost stream comes back without losing a row; without streams the page asks by itself", checks: list(statesWritten, resumed), long: list(nothingLost, polled)},
 		{number: 18, what: "keys, not where somebody writes or composes; they can be switched off", checks: list(keysWork, composing, switchedOff)},
 		{number: 19, what: "nothing is shown as approved before the server has said so; a form is sent once", checks: list(notBefore)},
-		{number: 20, what: "the record only grows, names the digest, shows its chain's check, and prints", checks: list(wholeLife, appendsOnly, printed)},
+		{number: 20, what: "the record only grows, names requests and digests, shows its chain's check, and prints", checks: list(wholeLife, appendsOnly, printed)},
 		{number: 21, what: "axe finds nothing on any screen; targets of 44 px; the focus is always seen and marked", checks: list(toured(21, false)), long: list(toured(21, true))},
 		{number: 22, what: "never colour alone: mark and word, before and after; forced colours; no motion for who wants none", checks: list(toured(22, false), forcedColours, unmoved), long: list(toured(22, true))},
 		{number: 23, what: "no sideways scrolling at 320 px or 200 %; a phone shows the whole review at once, and its bar covers nothing", checks: list(toured(23, false), zoomed, fitsOnePhone), long: list(toured(23, true))},

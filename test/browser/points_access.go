@@ -20,10 +20,15 @@ func forcedColours(w *scene) {
 	t := w.as("kim", forced)
 	t.open(c.review())
 	t.holds("colours are forced", `matchMedia('(forced-colors: active)').matches`)
-	for _, s := range []string{".diff del", ".diff ins", ".badge"} {
-		got := eval[string](t, `s => getComputedStyle(document.querySelector(s)).borderTopStyle`, s)
-		want(w, "the border of "+s+" under forced colours", got, "solid")
+	bordered := func(list ...string) {
+		for _, s := range list {
+			got := eval[string](t, `s => getComputedStyle(document.querySelector(s)).borderTopStyle`, s)
+			want(w, "the border of "+s+" under forced colours", got, "solid")
+		}
 	}
+	bordered(".diff del", ".diff ins", ".bar .button")
+	t.open(c.whole())
+	bordered(".badge")
 }
 
 // unmoved wants nothing that moves for who wants nothing to move.

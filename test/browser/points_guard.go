@@ -52,7 +52,7 @@ func neverFramed(w *scene) {
 	c := w.pending(large)
 	evil := w.site(`<!doctype html><html lang="en"><title>evil</title><link rel="icon" href="data:,"><iframe title="f" src="` + w.door.URL + c.review() + `"></iframe></html>`)
 	t := w.as("kim")
-	t.watch.expect(`frame-ancestors|ERR_BLOCKED_BY_RESPONSE|ERR_BLOCKED_BY_CSP|ContentSecurityPolicyIssue`)
+	t.watch.expect(`frame-ancestors|ERR_BLOCKED_BY_RESPONSE|ERR_BLOCKED_BY_CSP|ContentSecurityPolicyIssue|CookieIssue`)
 	t.open(evil)
 	t.settle()
 	frames, err := callOf(t, page.GetFrameTree, cdp.Empty{})

@@ -31,8 +31,12 @@ func wholeLife(w *scene) {
 	for _, e := range s.Change.Events {
 		w.says("the page", all, e.Hash)
 	}
-	w.says("the page", all, c.digest)
-	t.until("the chain's check", `/chain/i.test(document.querySelector('main').innerText) && /holds|intact|complete|verified|unbroken|checked/i.test(document.querySelector('main').innerText)`)
+	w.says("the page", all, c.digest, "request_id")
+	w.says("the chain's check", t.text("#record.whole"), "each hash covers")
+	w.until("the seal over it", func() bool {
+		t.open(c.whole())
+		return strings.Contains(t.text("#record.whole"), "its signature was checked")
+	})
 	want(w, "forms that could change the record", t.count(`main form[method=post]`), 0)
 }
 
