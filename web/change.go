@@ -44,6 +44,8 @@ type sent struct {
 	Attempts, Earlier []sentAttempt
 	// Calls is how many there are of all.
 	Calls int
+	// Left is false where it is proved that nothing left: it would have been sent.
+	Left bool
 	// LastLook is the latest look-up or replay, nil if there was none.
 	LastLook *answer.Attempt
 }
@@ -131,7 +133,8 @@ func (c *console) sentOf(change commit.Change, shown answer.Change) *sent {
 	if len(change.Executions) == 0 {
 		return nil
 	}
-	s := &sent{}
+	e := change.Executions[0]
+	s := &sent{Left: e.State != commit.NotSent && e.Evidence != commit.NoneNeeded}
 	if p := change.Preview; c.Key != nil {
 		s.Key = c.Key(p.Tenant, p.ID, change.Executions[0].Item)
 	}

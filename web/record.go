@@ -15,10 +15,8 @@ type Trails interface {
 // record is whether a change's record is whole, in words.
 type record struct {
 	audit.Proof
-	// Broken says in words what is wrong, empty if nothing is; Chain and Seal say what holds.
-	Broken, Chain, Seal string
-	// KeyID names the key that signed the seal.
-	KeyID string
+	// Broken says in words what is wrong, empty if nothing is; Chain and Sealing say what holds.
+	Broken, Chain, Sealing string
 }
 
 // recordOf checks the chain and the seal of a change that this person may read. A trail that cannot be read is told to the log, and
@@ -39,10 +37,7 @@ func (c *console) recordOf(v *visit, id preview.ID) *record {
 		return r
 	}
 	r.Chain = v.t("web.record.chain", "n", r.Events)
-	r.Seal = v.sealWords(r.Proof)
-	if r.Proof.Seal != nil {
-		r.KeyID = r.Proof.Seal.KeyID
-	}
+	r.Sealing = v.sealWords(r.Proof)
 	return r
 }
 
@@ -51,11 +46,11 @@ func (v *visit) sealWords(p audit.Proof) string {
 	case p.Seal == nil:
 		return v.t("web.record.unsealed")
 	case !p.Vouched:
-		return v.t("web.record.other_key", "seal", p.Seal.Number, "at", v.stamp(p.Seal.At))
+		return v.t("web.record.other_key", "seal", p.Seal.Number)
 	case !p.Recomputed:
 		return v.t("web.record.large", "seal", p.Seal.Number, "leaves", p.Seal.Leaves)
 	case p.Unsealed > 0:
-		return v.t("web.record.behind", "seal", p.Seal.Number, "at", v.stamp(p.Seal.At), "seq", p.Sealed, "n", p.Unsealed)
+		return v.t("web.record.behind", "seal", p.Seal.Number, "seq", p.Sealed, "n", p.Unsealed)
 	}
-	return v.t("web.record.sealed", "seal", p.Seal.Number, "at", v.stamp(p.Seal.At), "n", p.Seal.Leaves)
+	return v.t("web.record.sealed", "seal", p.Seal.Number, "n", p.Seal.Leaves)
 }

@@ -203,7 +203,7 @@ func TestWhatWasNotAppliedSaysWhy(t *testing.T) {
 	drifted := r.prepare(target.PlainJPY(0), "12000", "Weekend sale")
 	r.must(r.ads.SetBudget(target.PlainJPY(0), "11000"))
 	r.apply(drifted, commit.StatusNotApplied)
-	page := oper.get("/changes/"+drifted.String()).want(http.StatusOK, "the target had moved since the preview")
+	page := oper.get("/changes/"+drifted.String()).want(http.StatusOK, "the target had moved since the preview", "What would have been sent: nothing left")
 	if got, want := page.text("table tbody"), "Daily budget10,000 JPY11,000 JPY12,000 JPY"; got != want {
 		t.Errorf("the three columns: got %q, want %q", got, want)
 	}
