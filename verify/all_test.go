@@ -9,7 +9,7 @@ import (
 // The test's server is not durable, and no policy or issuer is configured here: those are shown by the command's own tests.
 func TestEveryCheckOfTheCorePasses(t *testing.T) {
 	t.Parallel()
-	elsewhere := map[string]bool{"durability": true, "policy": true, "tokens": true}
+	elsewhere := map[string]bool{"durability": true, "policy": true, "tokens": true, "identity": true}
 	var checks []Check
 	for _, c := range Checks() {
 		if !elsewhere[c.ID] {

@@ -22,12 +22,19 @@ type Tokens struct {
 	Verify func(ctx context.Context, raw string) (actor.Actor, error)
 	// Unreachable is the cause of its error where an issuer's keys cannot be had.
 	Unreachable error
-	Issuers     []TokenIssuer
+	// StandIn makes the same judge with other keys in the place of every issuer's own, and asks nobody for them.
+	StandIn func(keys []byte) (func(ctx context.Context, raw string) (actor.Actor, error), error)
+	Issuers []TokenIssuer
 }
 
 // TokenIssuer is a configured issuer, with the claims that its tokens would need.
 type TokenIssuer struct {
 	URL, Audience, Client, TenantClaim, Tenant string
+	// AgentClient is one that is named as an agent's, empty if there is none; ClientClaim is where clients are named if it is a claim of
+	// the issuer's own.
+	AgentClient, ClientClaim string
+	// OneTenant says that the issuer may not speak for any tenant that it likes.
+	OneTenant bool
 }
 
 var tokens = Check{

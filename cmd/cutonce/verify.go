@@ -125,7 +125,7 @@ func verifyConfig(ctx context.Context, environ []string) (cfg verify.Config, sto
 	return verify.Config{
 		URL: string(settings.DatabaseURL), PoolSize: int32(settings.DatabasePool), AllowUnsafe: settings.AllowUnsafe == config.Unsafe,
 		Rules: rules, Secret: []byte(settings.Secret), Clocks: clocksOf(settings.Clock), SendMargin: settings.Clock.SendMargin,
-		Tokens: verify.Tokens{Verify: tokens.Verify, Unreachable: auth.ErrIssuerUnreachable, Issuers: tokenIssuers(settings)},
+		Tokens: verify.Tokens{Verify: tokens.Verify, Unreachable: auth.ErrIssuerUnreachable, StandIn: standIn(keys, settings), Issuers: tokenIssuers(settings)},
 		Now:    time.Now, Log: quiet,
 	}, stop, nil
 }
@@ -138,8 +138,12 @@ func tokenIssuers(s config.Settings) []verify.TokenIssuer {
 		}
 		one := verify.TokenIssuer{URL: i.URL, Audience: audiences(s)[0], Client: i.HumanClients[0], TenantClaim: i.ClaimTenant, Tenant: i.Tenant}
 		if len(i.Tenants) > 0 {
-			one.Tenant = i.Tenants[0]
+			one.Tenant, one.OneTenant = i.Tenants[0], true
 		}
+		if len(i.AgentClients) > 0 {
+			one.AgentClient = i.AgentClients[0]
+		}
+		one.ClientClaim = i.ClaimClient
 		all = append(all, one)
 	}
 	return all
