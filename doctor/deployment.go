@@ -29,6 +29,9 @@ type Deployment struct {
 	Actions   []string
 	Key       audit.Key
 	KeyErr    error
+	// Receivers are how many are told of what happens; NotifyErr says why none of the file is.
+	Receivers int
+	NotifyErr error
 	// SignIn asks the provider that people sign in at for its description, as a sign-in would; nil where none is configured.
 	SignIn func(context.Context) (authorize string, err error)
 	// RedirectURL is where the provider sends browsers back to.
@@ -54,7 +57,7 @@ func Checks(d *Deployment) []Check {
 	}
 	checks = append(checks, Check{"policy", d.policy}, Check{"database", d.database}, Check{"database durability", d.durability},
 		Check{"database role", d.role}, Check{"tenants", d.tenants}, Check{"migrations", d.migrations}, Check{"database clock", d.databaseClock},
-		Check{"policy in force", d.inForce}, Check{"seal key", d.sealKey}, Check{"witness", d.witnessed}, Check{"restore", d.restore})
+		Check{"policy in force", d.inForce}, Check{"seal key", d.sealKey}, Check{"witness", d.witnessed}, Check{"restore", d.restore}, Check{"notifications", d.notifications})
 	return append(checks, d.connectorChecks()...)
 }
 

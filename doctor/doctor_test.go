@@ -172,6 +172,10 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			p.Settings.SealWitness = filepath.Join(t.TempDir(), "witness")
 			healthyWith(t, p.Settings.SealWitness).sealed(p.Key)
 		}, "witness", doctor.Failed, "does not know seal 1"},
+		"receivers that are none": {func(_ *testing.T, p patient) { p.NotifyErr = errors.New("CUTONCE_NOTIFY_FILE: receiver r: tenant") }, "notifications", doctor.Failed, "receiver r: tenant"},
+		"a queue behind": {func(t *testing.T, p patient) {
+			execute(t, p.owner, "delete from river_migration where version = (select max(version) from river_migration)")
+		}, "migrations", doctor.Failed, "may not change it"},
 		"a restore under way":     {func(t *testing.T, p patient) { p.declare() }, "restore", doctor.Warning, "nothing is applied"},
 		"no platform":             {func(_ *testing.T, p patient) { p.Connectors = nil }, "connectors", doctor.Failed, "no platform"},
 		"a connector refused":     {func(_ *testing.T, p patient) { p.ConnectorsErr = errors.New("plain http") }, "connectors", doctor.Failed, "plain http"},

@@ -1,7 +1,7 @@
 -- +goose Up
 -- What people are told is read from the audit events themselves. This is how far: everything up to one event of one transaction has been
 -- made into deliveries, in the transaction that moved the place. The deliveries are jobs of River, whose own tables (schema version 8)
--- are made beside these.
+-- are made beside these, when these are there.
 create table notify_place (
   one        boolean primary key default true check (one),
   xid        xid8 not null,

@@ -201,6 +201,8 @@ func (f *Facts) readTables(ctx context.Context, tx pgx.Tx) error {
 
 const (
 	sqlSchemaThere   = `select to_regclass('cutonce_migrations') is not null`
+	sqlQueueThere    = `select to_regclass('river_migration') is not null`
+	sqlQueueBehind   = `select coalesce(max(version), 0) < @version from river_migration where line = 'main'`
 	sqlSchemaApplied = `select coalesce(max(version_id), 0) from cutonce_migrations where is_applied`
 )
 
@@ -210,7 +212,22 @@ func (f *Facts) readSchema(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, sqlSchemaThere).Scan(&there); err != nil || !there {
 		return err
 	}
-	return tx.QueryRow(ctx, sqlSchemaApplied).Scan(&f.Applied)
+	if err := tx.QueryRow(ctx, sqlSchemaApplied).Scan(&f.Applied); err != nil || f.Applied < f.Known {
+		return err
+	}
+	var behind bool
+	if err := tx.QueryRow(ctx, sqlQueueThere).Scan(&there); err != nil {
+		return err
+	}
+	if there {
+		if err := tx.QueryRow(ctx, sqlQueueBehind, pgx.NamedArgs{"version": QueueVersion}).Scan(&behind); err != nil {
+			return err
+		}
+	}
+	if !there || behind {
+		f.Applied = f.Known - 1 // the queue's tables come with the last step of a migration
+	}
+	return nil
 }
 
 // newestMigration is the number of this build's last one.

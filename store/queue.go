@@ -21,7 +21,8 @@ var queueTables = []string{"river_migration", "river_job", "river_leader", "rive
 // sqlQueueLock lets one replica at a time bring River's tables up to this build. It ends with its session.
 const sqlQueueLock = `select pg_advisory_lock(hashtextextended('cutonce.queue', 0))`
 
-// sqlQueueGrants gives River's tables to the worker, and to nobody else. A grant that is there already changes nothing.
+// sqlQueueGrants gives River's tables to the worker, and to nobody else, but for the versions, which say nothing that is secret: a login
+// compares them as itself. A grant that is there already changes nothing.
 const sqlQueueGrants = `
 do $$
 declare what record;
@@ -34,6 +35,9 @@ begin
     execute format('grant %s on %s %s to cutonce_worker', case what.kind when 'S' then 'usage' else 'select, insert, update, delete' end,
       case what.kind when 'S' then 'sequence' else 'table' end, what.name);
   end loop;
+  if not has_table_privilege('public', 'river_migration', 'select') then
+    grant select on river_migration to public;
+  end if;
 end $$`
 
 // migrateQueue brings River's tables up to this build.

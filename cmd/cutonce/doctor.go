@@ -81,6 +81,8 @@ func deployment(settings config.Settings) (d *doctor.Deployment, done func()) {
 	d.Connectors, d.ConnectorsErr = parts.connectors()
 	d.Policy, d.PolicyErr = policy.Load(rules)
 	d.Key, _, d.KeyErr = sealKey(settings)
+	told, _, err := readNotify(settings)
+	d.Receivers, d.NotifyErr = len(told.Receivers), err
 	if settings.SignIn.ClientID != "" {
 		d.SignIn = func(ctx context.Context) (string, error) { return provider(ctx, settings, d.RedirectURL) }
 	}
