@@ -16,7 +16,7 @@ import (
 	"github.com/cutonce/cutonce/internal/child"
 )
 
-// The target is a lean ad platform: a real HTTP server in a process of its own, with versions, preconditions, keys and a count
+// The target is a lean ad platform: a real HTTP server (lean.go) in a process of its own, with versions, preconditions, keys and a count
 // of its effects, as `cutonce target ads` has. It leaves out that simulator's faults, gates and search, whose cost would be
 // counted as the service's. Its account holds as many campaigns as there are clients at most, and each client changes its own.
 
@@ -45,6 +45,8 @@ type campaign struct {
 	budget   string
 	version  int
 	keys     map[string]int
+	// written is the campaign as the list shows it, until it changes.
+	written []byte
 }
 
 func (c *campaign) etag() string { return fmt.Sprintf(`"%s-%d"`, c.id, c.version) }
@@ -67,11 +69,6 @@ func (c *campaign) shown() shown {
 		ID: c.id, AccountID: "agency-jp", Name: c.name, Status: "enabled", Owner: humanUser, Currency: "JPY",
 		DailyBudget: c.budget, ETag: c.etag(),
 	}
-}
-
-type page struct {
-	Campaigns []shown `json:"campaigns"`
-	Total     int     `json:"total"`
 }
 
 type permitted struct {
@@ -112,12 +109,8 @@ func serveTarget(address, token string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go func() { child.WaitFor(os.Stdin); _ = server.Close() }()
-	if err := server.Serve(listener); err != http.ErrServerClosed {
-		return err
-	}
-	return nil
+	go func() { child.WaitFor(os.Stdin); _ = listener.Close() }()
+	return lean{mux}.serve(listener)
 }
 
 func (p *platform) admits(w http.ResponseWriter, r *http.Request) bool {
@@ -157,13 +150,22 @@ func (p *platform) list(w http.ResponseWriter, r *http.Request) {
 	if !p.admits(w, r) {
 		return
 	}
+	body := []byte(`{"campaigns":[`)
 	p.mu.Lock()
-	all := make([]shown, 0, len(p.campaigns))
-	for _, c := range p.campaigns {
-		all = append(all, c.shown())
+	for i, c := range p.campaigns {
+		if c.written == nil {
+			c.written, _ = json.Marshal(c.shown()) // texts alone
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, c.written...)
 	}
 	p.mu.Unlock()
-	respond(w, http.StatusOK, page{Campaigns: all, Total: len(all)})
+	body = append(body, `],"total":`...)
+	body = append(strconv.AppendInt(body, int64(len(p.campaigns)), 10), '}')
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // the caller may have hung up
 }
 
 func (p *platform) permission(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +206,7 @@ func (p *platform) change(w http.ResponseWriter, r *http.Request) {
 	if c.keys[key]++; key == "" || c.keys[key] > 1 {
 		p.tally.Twice++
 	}
-	c.budget, c.version = asked.DailyBudget, c.version+1
+	c.budget, c.version, c.written = asked.DailyBudget, c.version+1, nil
 	p.tally.Effects++
 	s := c.shown()
 	s.ChangeID = "ch_" + strconv.Itoa(p.tally.Effects)
