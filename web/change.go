@@ -22,7 +22,9 @@ type changePage struct {
 	// Behind are the other open changes of the same target, while this one holds it.
 	Behind []behindRow
 	// Clash is what contradicts what, where the outcome was contradicted.
-	Clash    *clash
+	Clash *clash
+	// Surprise is the event that found an effect of a change which has ended otherwise, 0 if there is none.
+	Surprise int64
 	Timeline []entry
 	// Record is whether the timeline is whole, nil where that was not checked.
 	Record *record
@@ -75,6 +77,11 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 	page.Address = c.address(page.Change.PreviewID)
 	if o := page.Change.Outcome; o != nil && o.Contradicted {
 		page.Clash = clashOf(page.Timeline)
+	}
+	for _, e := range page.Timeline {
+		if e.Kind == "effect_found" {
+			page.Surprise = e.Seq
+		}
 	}
 	var err error
 	if page.Behind, err = c.behind(v, y.Change); err != nil {

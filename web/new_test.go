@@ -65,7 +65,7 @@ func TestEveryWordOfTheServicesIsKnown(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"prepared", "approval_requested", "vote", "approved", "rejected", "canceled", "expired", "sent_back", "claimed", "applied",
-		"not_applied", "not_sent", "unknown", "lease_lapsed", "probed", "handed_over", "resolved", "proposed", "contradicted",
+		"not_applied", "not_sent", "unknown", "lease_lapsed", "probed", "handed_over", "resolved", "proposed", "contradicted", "confirmed", "abstained", "effect_found", "cleared",
 	} {
 		wantText(t, texts, "web.event."+kind)
 	}

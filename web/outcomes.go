@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/commit"
@@ -23,7 +24,7 @@ type outcomeRow struct {
 	Asks   string
 	// Since is how long the outcome has been open, in words.
 	Since   string
-	Started string
+	Started time.Time
 	Probes  int
 	// Key is what the target calls it, for whoever searches its log.
 	Key string
@@ -77,7 +78,7 @@ func (c *console) outcomeRow(v *visit, change commit.Change) outcomeRow {
 	row := outcomeRow{Change: v.writer().Change(change), Asks: v.asks(change.Preview.Requester)}
 	if len(change.Executions) > 0 {
 		e := change.Executions[0]
-		row.Since, row.Started, row.Probes = v.since(change.Now.Sub(e.StartedAt)), v.stamp(e.StartedAt), e.Probes
+		row.Since, row.Started, row.Probes = v.since(change.Now.Sub(e.StartedAt)), e.StartedAt.UTC(), e.Probes
 		if p := change.Preview; c.Key != nil && preview.Reviews(v.who) {
 			row.Key = c.Key(p.Tenant, p.ID, e.Item)
 		}

@@ -43,11 +43,11 @@ func (p places) settle(in tongue, chosen string) tongue {
 	return in
 }
 
-// zoneLinks lead to this page in the other zones.
+// zoneLinks lead to this page in each zone. None is the present one until it was chosen: a browser may show its own.
 func (c *console) zoneLinks(v *visit) []langLink {
 	var links []langLink
 	for _, at := range c.places {
-		links = append(links, langLink{Name: at.String(), Href: v.hereWith("zone", at.String()), Current: at == v.in.zone})
+		links = append(links, langLink{Name: at.String(), Href: v.hereWith("zone", at.String()), Current: v.in.zoned && at == v.in.zone})
 	}
 	return links
 }

@@ -78,6 +78,50 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 	}
 }
 
+// TestPluralsAreWhole: a text that counts has each form that its language asks for, and every form the same names; only the form for
+// one thing may leave out the number.
+func TestPluralsAreWhole(t *testing.T) {
+	t.Parallel()
+	counted := 0
+	for _, dir := range catalogues(t) {
+		for lang, want := range map[string][]string{"en": {"one", "other"}, "ja": {"other"}} {
+			raw, err := os.ReadFile(filepath.Join(root, dir, lang+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var mixed map[string]any
+			if err := json.Unmarshal(raw, &mixed); err != nil {
+				t.Fatal(err)
+			}
+			for key, value := range mixed {
+				forms, ok := value.(map[string]any)
+				if !ok {
+					continue
+				}
+				counted++
+				if got := slices.Sorted(maps.Keys(forms)); !slices.Equal(got, want) {
+					t.Errorf("%s/%s.json: %s has the forms %v, want %v", dir, lang, key, got, want)
+					continue
+				}
+				all := placeholders(forms["other"].(string))
+				if !slices.Contains(all, "n") {
+					t.Errorf("%s/%s.json: %s counts nothing", dir, lang, key)
+				}
+				if one, ok := forms["one"].(string); ok && !slices.Equal(without(placeholders(one), "n"), without(all, "n")) {
+					t.Errorf("%s/%s.json: %s names %v for one thing and %v for several", dir, lang, key, placeholders(one), all)
+				}
+			}
+		}
+	}
+	if counted < 10 {
+		t.Errorf("got %d texts that count: are they found at all?", counted)
+	}
+}
+
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(one string) bool { return one == name })
+}
+
 func placeholders(text string) []string {
 	names := map[string]bool{}
 	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
