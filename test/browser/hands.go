@@ -172,19 +172,14 @@ func (t *tab) tabTo(selector string) int {
 	return 0
 }
 
-// focusIsSeen fails where another element covers the middle of what has the focus, or where it is out of the window.
+// focusIsSeen fails where what has the focus is covered, out of the window, or not marked.
 func (t *tab) focusIsSeen() {
-	over := eval[string](t, `(() => {
-		const e = document.activeElement;
-		if (!e || e === document.body) return '';
-		const r = e.getClientRects()[0];
-		if (!r) return 'it is not drawn: ' + e.outerHTML.slice(0, 120);
-		const x = Math.min(Math.max(r.left + r.width / 2, 1), innerWidth - 1), y = Math.min(Math.max(r.top + Math.min(r.height / 2, 20), 0), innerHeight - 1);
-		if (r.bottom < 0 || r.top > innerHeight) return 'it is out of the window: ' + e.outerHTML.slice(0, 120);
-		const top = document.elementFromPoint(x, y);
-		return top && (e.contains(top) || top.contains(e)) ? '' : e.outerHTML.slice(0, 120) + ' under ' + top?.outerHTML.slice(0, 120);
-	})()`)
-	if over != "" {
-		t.w.fail("the focus is not seen: %s", over)
+	var at struct{ Here, Wrong string }
+	for range 40 { // a browser may scroll to what has the focus a moment later
+		if at = eval[struct{ Here, Wrong string }](t, whatHasFocus); at.Wrong == "" {
+			return
+		}
+		t.settle()
 	}
+	t.w.fail("%s", at.Wrong)
 }

@@ -64,6 +64,7 @@ func (w *scene) shoot(dir string, p pose, screens []screen) {
 		if t == nil {
 			t = w.as(one.who, p.looks...)
 			t.watch.expect(`.`) // pictures check nothing
+			t.touch = false     // a finger leaves its trace in a picture
 			tabs[who] = t
 		}
 		t.open(one.path)
