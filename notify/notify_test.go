@@ -312,7 +312,7 @@ func TestTheWords(t *testing.T) {
 		want     []string
 	}{
 		{leads, []string{"Approval wanted", "10,000 JPY → 16,000 JPY", "Spring⟨U+202E⟩gnirps⟨U+000A⟩Bcc: x", "planner, for sato", "one member of finance or legal", "2026-12-01 13:00 UTC"}},
-		{finance, []string{"承認をお願いします", "JPY", "planner（satoのため）", "2026-12-01 22:00 JST"}},
+		{finance, []string{"承認をお願いします", "JPY", "planner（sato の代理）", "2026-12-01 22:00 JST"}},
 	} {
 		s, out := service(t, pending(), c.receiver)
 		if _, err := s.Tell(t.Context(), item("approval_requested", c.receiver.Name)); err != nil {

@@ -58,7 +58,7 @@ func child() error {
 		return err
 	}
 	t := &bench{ctx: ctx}
-	replica := newReplica(t, os.Getenv(childDatabase), texts, childReceivers(os.Getenv(childReceiver))...)
+	replica := newReplica(t, os.Getenv(childDatabase), texts, time.Second, childReceivers(os.Getenv(childReceiver))...)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()

@@ -281,7 +281,7 @@ type replica struct {
 }
 
 // newReplica makes an outbox that looks often and waits little.
-func newReplica(t testing.TB, url string, texts *catalog.Catalog, receivers ...notify.Receiver) *replica {
+func newReplica(t testing.TB, url string, texts *catalog.Catalog, try time.Duration, receivers ...notify.Receiver) *replica {
 	t.Helper()
 	feed, err := store.OpenOutbox(t.Context(), store.Config{URL: url})
 	if err != nil {
@@ -289,14 +289,14 @@ func newReplica(t testing.TB, url string, texts *catalog.Catalog, receivers ...n
 	}
 	t.Cleanup(feed.Close)
 	p := &replica{feed: feed, counts: &counted{}}
-	deps := post.Deps{PublicURL: "https://cutonce.example", Version: "test", Now: time.Now, For: time.Second}
+	deps := post.Deps{PublicURL: "https://cutonce.example", Version: "test", Now: time.Now, For: try}
 	service := notify.NewService(notify.Deps{
 		Changes: feed, Texts: texts, Receivers: receivers, Senders: post.Senders(notify.Config{Receivers: receivers}, deps),
 		PublicURL: "https://cutonce.example", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	p.Outbox, err = outbox.New(outbox.Config{
 		Feed: feed, Pool: feed.Pool(), Notify: service, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Observe: p.counts,
-		Every: 50 * time.Millisecond, ScanEvery: 100 * time.Millisecond, TryFor: 2 * time.Second, RescueAfter: 3 * time.Second,
+		Every: 50 * time.Millisecond, ScanEvery: 100 * time.Millisecond, TryFor: 2 * try, RescueAfter: 3 * try,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +308,7 @@ func (r *rig) replica(receivers ...notify.Receiver) *replica {
 	r.t.Helper()
 	texts, err := catalog.New(r.registry.Texts()...)
 	r.must(err)
-	return newReplica(r.t, r.url, texts, receivers...)
+	return newReplica(r.t, r.url, texts, time.Second, receivers...)
 }
 
 // run starts it; it ends with the test, or with stop.
@@ -620,6 +620,30 @@ func TestAnotherTenantsReceiverIsToldNothing(t *testing.T) {
 	one.stop()
 	if got := rival.tries(); got != 0 {
 		t.Errorf("got %d messages to another tenant, want none", got)
+	}
+}
+
+// TestAStopCutsOffATryThatHangs, soon, and the message is told later: the try does not count.
+func TestAStopCutsOffATryThatHangs(t *testing.T) {
+	t.Parallel()
+	r, group := newRig(t), newHook(t)
+	group.hang = make(chan struct{})
+	texts, err := childTexts()
+	r.must(err)
+	one := newReplica(t, r.url, texts, time.Hour, webhookTo("leads", group.url))
+	r.begun(one)
+	one.run(t)
+	r.pending(target.PlainJPY(0))
+	<-group.came
+	one.stop() // fails the test if it does not end
+	if n := r.number(`select count(*) from river_job where state = 'available' and attempt = 0`); n != 1 {
+		t.Errorf("got %d messages that wait as if they had not been tried, want 1", n)
+	}
+	group.release()
+	r.replica(webhookTo("leads", group.url)).run(t)
+	eventually(t, "it is told later", func() bool { return len(group.messages()) == 1 })
+	if m := group.messages()[0]; m.id != group.firstID() {
+		t.Errorf("got the ID %s, want %s as at the first try", m.id, group.firstID())
 	}
 }
 

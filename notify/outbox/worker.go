@@ -38,7 +38,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[delivery]) error {
 	case errors.As(err, &busy):
 		log.InfoContext(ctx, "a receiver asks for time", "error", err)
 		return river.JobSnooze(busy.For + time.Duration(rand.Int64N(int64(time.Second))))
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.Canceled): // the error itself may be the cause that River gave
 		return river.JobSnooze(0) // the process is ending: the try does not count
 	}
 	return w.failed(ctx, log, item, job.Attempt, job.MaxAttempts, err)
