@@ -30,7 +30,7 @@ func TestThePersonBehindTheAgentApplies(t *testing.T) {
 	sato.get(path).wantNone("form.apply")
 	kim := r.as("kim")
 	kim.submit(kim.get("/changes/"+id.String()+"/review"), "form.decide", "decision", "approve")
-	page := sato.get(path).want(http.StatusOK, "Applying sends exactly what is shown, once.", "unchanged since it was prepared")
+	page := sato.get(path).want(http.StatusOK, "Applying sends exactly what is shown, once.", "Unchanged since prepared")
 	if got, want := page.wantOne("form.apply input[name=digest]").AttrOr("value", ""), r.status(id).Preview.Digest.String(); got != want {
 		t.Errorf("the digest in the form: got %s, want %s", got, want)
 	}

@@ -93,7 +93,9 @@ func (v *visit) columns(columns []commit.Column) []answer.Column {
 
 // neighbour is another change of the same target that is not over.
 type neighbour struct {
-	ID, Status, Summary, Asks string
+	ID, Status string
+	// Short is what its first field is to become, or its summary where it names none.
+	Short string
 }
 
 // mostNeighbours is how many are named.
@@ -117,9 +119,12 @@ func (c *console) neighboursOf(v *visit, y commit.Why) []neighbour {
 		if other.ID == p.ID || other.Plan.Target.Key() != p.Plan.Target.Key() || len(out) == mostNeighbours {
 			continue
 		}
-		out = append(out, neighbour{
-			ID: other.ID.String(), Status: string(change.Status), Summary: v.writer().Say(other.Impact.Summary), Asks: v.asks(other.Requester),
-		})
+		shown := v.writer().Change(change)
+		n := neighbour{ID: shown.PreviewID, Status: shown.Status, Short: shown.Summary}
+		if len(shown.Changes) > 0 && shown.Changes[0].After != nil {
+			n.Short = "→ " + shown.Changes[0].After.Shown
+		}
+		out = append(out, n)
 	}
 	return out
 }

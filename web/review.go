@@ -22,7 +22,9 @@ type reviewPage struct {
 	Tight      []string
 	Fresh      *freshness
 	Neighbours []neighbour
-	Form       decisionForm
+	// OfTarget is where all changes of the target are.
+	OfTarget string
+	Form     decisionForm
 }
 
 // decisionForm is the form of a decision.
@@ -69,6 +71,7 @@ func (c *console) showReview(v *visit, status int, y commit.Why, form decisionFo
 	page.Rows, page.Same = rowsOf(page.Change.Changes)
 	page.Numbers, page.More = headline(page.Change.Figures)
 	t := page.Change.Target
+	page.OfTarget = withQuery("/history", "target", t.ID)
 	page.Named = strings.Contains(page.Change.Summary, t.Name) && strings.Contains(page.Change.Summary, t.ID)
 	for _, e := range page.Change.Exposure {
 		if !e.Fits {

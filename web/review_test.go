@@ -46,8 +46,8 @@ func TestAReviewAnswersInOrder(t *testing.T) {
 	said, at := page.text("main"), 0
 	for _, want := range []string{
 		"The agent dev-agent asks for " + target.UserSato, "Raise the daily budget", "+20,000 JPY", "Reversible.", "Before: 20,000 JPY", "After: 40,000 JPY",
-		"Read again, and unchanged since it was prepared.", "similar name", "Another change of the same target (Waiting for a decision):",
-		"35,000 JPY", "0 of 1 approvals", "ads-approvers", "rule large-raise", "left", "Nobody has checked this text.",
+		"Unchanged since prepared; read", "similar name", "Other changes of this target:", "→ 35,000 JPY (Waiting for a decision)",
+		"0 of 1 approvals", "ads-approvers", "rule large-raise", "left", "Nobody has checked this text.",
 	} {
 		i := strings.Index(said[at:], want)
 		if i < 0 {
