@@ -92,6 +92,7 @@ func setUp(ctx context.Context, dir, binary, address string) (_ *stage, err erro
 					"CUTONCE_ISSUER_URL=" + issuerName, "CUTONCE_ISSUER_JWKS_URL=" + keys,
 					"CUTONCE_ISSUER_AGENT_CLIENTS=" + devissuer.AgentClient, "CUTONCE_ISSUER_HUMAN_CLIENTS=" + devissuer.ConsoleClient,
 					"CUTONCE_ADS_URL=" + s.target, "CUTONCE_ADS_TOKEN=" + token, "CUTONCE_ADS_SYSTEM=ads.example/scale", "CUTONCE_LOG_LEVEL=WARN",
+					"CUTONCE_LIMIT_ACTOR=0", "CUTONCE_LIMIT_TENANT=0", "CUTONCE_LIMIT_ACTION=0", "CUTONCE_LIMIT_OPEN=0",
 				}
 			})
 			return err

@@ -41,6 +41,7 @@ func (s countedPreviews) Create(ctx context.Context, n preview.New) (preview.Pre
 		s.m.Count(p.Tenant, p.Action, "prepared")
 		s.m.Count(p.Tenant, p.Action, string(p.State))
 	}
+	tooManyOpen(s.m, n.Preview.Tenant, err)
 	return p, created, err
 }
 

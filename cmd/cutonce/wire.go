@@ -45,7 +45,7 @@ type service struct {
 	approvals *approvals.Service
 	commits   *commit.Service
 	metrics   *metrics.Metrics
-	limiter   *auth.Limiter
+	limiter   limits
 	sealer    audit.Sealer
 	// outbox tells people, nil where no file says whom.
 	outbox  *outbox.Outbox
@@ -202,7 +202,7 @@ func (s *service) openStore(ctx context.Context) error {
 func (s *service) makeServices(rules *policy.Policy) error {
 	clocks := clocksOf(s.settings.Clock)
 	s.metrics = metrics.New(metrics.Config{Version: version, Tenants: tenantsOf(s.settings), Backlog: backlogOf(s.store), Pool: poolOf(s.store), Now: time.Now})
-	s.limiter = auth.NewLimiter(limitsOf(s.settings.Limit))
+	s.limiter = limits{auth.NewLimiter(limitsOf(s.settings.Limit)), s.metrics}
 	var err error
 	s.previews, err = preview.NewService(preview.Deps{
 		Store: stoppingPreviews(countedPreviews{s.store, s.metrics}), Actions: s.actions, Policy: rules, Clocks: clocks, Log: s.log,

@@ -32,6 +32,7 @@ type Metrics struct {
 	cycles   *prometheus.CounterVec
 	sends    *prometheus.HistogramVec
 	requests *prometheus.HistogramVec
+	limited  *prometheus.CounterVec
 	// deliveries are registered where people are told (see WatchDeliveries).
 	deliveries *prometheus.CounterVec
 	now        func() time.Time
@@ -62,11 +63,15 @@ func New(c Config) *Metrics {
 			Help: "How long requests took, by method, route template and status. Waits that a caller asked for are included.",
 		}, []string{"method", "route", "status"}),
 	}
+	m.limited = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "cutonce_limited_total",
+		Help: "Calls that were refused for being one too many, by tenant and what was used up: actor, tenant, action, or open (changes that a requester keeps open).",
+	}, []string{"tenant", "limit"})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "cutonce_build_info", Help: "Always 1; the label tells the version.", ConstLabels: prometheus.Labels{"version": c.Version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.cycles, m.sends, m.requests, build, newBacklog(c.Backlog, c.Now, c.Tenants), poolCollector{c.Pool},
+	m.registry.MustRegister(m.cycles, m.sends, m.requests, m.limited, build, newBacklog(c.Backlog, c.Now, c.Tenants), poolCollector{c.Pool},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -79,6 +84,11 @@ func (m *Metrics) Handler() http.Handler {
 // Count counts one change.
 func (m *Metrics) Count(tenant, action, outcome string) {
 	m.cycles.WithLabelValues(m.tenants.label(tenant), action, outcome).Inc()
+}
+
+// Limited counts one call that was one too many.
+func (m *Metrics) Limited(tenant, limit string) {
+	m.limited.WithLabelValues(m.tenants.label(tenant), limit).Inc()
 }
 
 // Sent records one send.

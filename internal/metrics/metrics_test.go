@@ -64,12 +64,15 @@ func TestCountsAndGauges(t *testing.T) {
 	s.Count("whoever", "budget_change", "applied")
 	s.Count("other", "budget_change", "applied")
 	s.Sent("budget_change", "unknown", 20*time.Millisecond)
+	s.Limited("acme", "actor")
+	s.Limited("whoever", "open")
 	has(t, s.scrape(t),
 		`cutonce_changes_total{action="budget_change",outcome="applied",tenant="acme"} 2`,
 		`cutonce_changes_total{action="budget_change",outcome="applied",tenant="other"} 2`,
 		`cutonce_waiting{for="pending",tenant="acme"} 2`, `cutonce_waiting{for="unknown",tenant="rival"} 0`,
 		`cutonce_waiting{for="needs_operator",tenant="other"} 3`,
 		`cutonce_target_send_seconds_count{action="budget_change",class="unknown"} 1`,
+		`cutonce_limited_total{limit="actor",tenant="acme"} 1`, `cutonce_limited_total{limit="open",tenant="other"} 1`,
 		`cutonce_pending 2`, `cutonce_pending_oldest_seconds 90`, `cutonce_unknown 1`, `cutonce_unknown_oldest_seconds 5`,
 		`cutonce_needs_operator 1`, `cutonce_seal_lag_seconds 7.5`, `cutonce_restoring 1`, `cutonce_restore_held 3`, `cutonce_restore_found_ended 2`,
 		`cutonce_contradicted 0`, `cutonce_backlog_age_seconds 0`,
