@@ -37,6 +37,8 @@ type Deps struct {
 	Freezes Freezes
 	// Journal keeps on record what was exported; nil where nothing can be.
 	Journal Journal
+	// MostExported bounds one export; zero means a hundred thousand changes.
+	MostExported int
 	// PolicyVersion is the policy that this process has loaded.
 	PolicyVersion string
 	// Secret is the deployment's secret under the idempotency keys. It must never change while previews are alive.
@@ -80,6 +82,9 @@ func NewService(d Deps) *Service {
 	}
 	if d.ProbeBase == 0 {
 		d.ProbeBase = time.Second
+	}
+	if d.MostExported == 0 {
+		d.MostExported = mostExported
 	}
 	s := &Service{Deps: d, exporting: make(chan struct{}, mostExports)}
 	s.base, s.kill = context.WithCancel(context.Background())

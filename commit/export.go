@@ -21,7 +21,7 @@ type Journal interface {
 }
 
 const (
-	// mostExported bounds one export. What is more is asked for by another range of time.
+	// mostExported bounds one export where nothing else is said. What is more is asked for by another range of time.
 	mostExported = 100_000
 	// exportPage is how many changes are read at once; nothing is held between two pages, so that an export blocks nobody.
 	exportPage = 500
@@ -29,7 +29,7 @@ const (
 	mostExports = 2
 )
 
-// Export hands over all changes of a filter, the newest first, as far as mostExported; more says that there were others. That it was
+// Export hands over all changes of a filter, the newest first, as far as MostExported; more says that there were others. That it was
 // asked for is on record before the first change is handed over. Changes that move meanwhile are handed over as they are when they are
 // read. It ends with the first error of each. Faults: forbidden, rate_limited, invalid_input.
 func (s *Service) Export(ctx context.Context, who actor.Actor, o ExportOrder, each func(Change) error) (more bool, err error) {
@@ -43,7 +43,7 @@ func (s *Service) Export(ctx context.Context, who actor.Actor, o ExportOrder, ea
 		return false, fault.New(fault.RateLimited, fault.Args{"seconds": 5}).WithKey("fault.rate_limited.exports").After(5 * time.Second)
 	}
 	f := o.Filter
-	f.Tenant, f.OwnerID, f.OwnerPerson, f.Limit = who.Tenant, "", "", exportPage
+	f.Tenant, f.OwnerID, f.OwnerPerson, f.Limit = who.Tenant, "", "", min(exportPage, s.MostExported)
 	page, next, err := s.Store.List(ctx, f)
 	if err != nil {
 		return false, err
@@ -57,7 +57,7 @@ func (s *Service) Export(ctx context.Context, who actor.Actor, o ExportOrder, ea
 				return false, err
 			}
 		}
-		if done += len(page); next == "" || done >= mostExported {
+		if done += len(page); next == "" || done >= s.MostExported {
 			return next != "", nil
 		}
 		f.Cursor = next

@@ -268,3 +268,53 @@ func TestAnEventSaysWhichRequestCausedIt(t *testing.T) {
 		t.Errorf("got %s, want nothing of a request where there was none", got.Events[0].Body)
 	}
 }
+
+// TestAnExportIsBounded: it ends where it must and says so, and only so many are written at a time.
+func TestAnExportIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, target := range []string{"a", "b", "c"} {
+		r.prepare(target, "new")
+	}
+	auditor := person("audrey")
+	auditor.Roles = []string{actor.RoleAuditor}
+	r.commits.MostExported = 2
+	n := 0
+	count := func(commit.Change) error { n++; return nil }
+	if more, err := r.commits.Export(t.Context(), auditor, commit.ExportOrder{Format: "csv"}, count); err != nil || !more || n != 2 {
+		t.Errorf("got %d changes, more %t, %v, want two and more", n, more, err)
+	}
+	r.commits.MostExported = 3
+	if more, err := r.commits.Export(t.Context(), auditor, commit.ExportOrder{Format: "csv"}, count); err != nil || more || n != 5 {
+		t.Errorf("got %d changes, more %t, %v, want all three", n-2, more, err)
+	}
+	begun, release, done := make(chan struct{}, 2), make(chan struct{}), make(chan error, 2)
+	for range 2 {
+		go func() {
+			first := true
+			_, err := r.commits.Export(context.WithoutCancel(t.Context()), auditor, commit.ExportOrder{Format: "csv"}, func(commit.Change) error {
+				if first {
+					first = false
+					begun <- struct{}{}
+					<-release
+				}
+				return nil
+			})
+			done <- err
+		}()
+	}
+	<-begun
+	<-begun
+	if _, err := r.commits.Export(t.Context(), auditor, commit.ExportOrder{Format: "csv"}, count); fault.CodeOf(err) != fault.RateLimited {
+		t.Errorf("a third at once: got %v, want rate_limited", err)
+	}
+	close(release)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := r.commits.Export(t.Context(), auditor, commit.ExportOrder{Format: "csv"}, count); err != nil {
+		t.Errorf("after them: %v", err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/preview"
 )
 
 type changePage struct {
@@ -72,7 +73,7 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 	page := changePage{dossier: c.dossierOf(v, y), Settle: form}
 	page.frame = c.frameOf(v, v.t("web.change.title", "target", nameOf(page.Change.Target), "id", page.Change.PreviewID), "")
 	page.Now, page.Live = page.MadeAt, v.liveHere(page.Change.PreviewID)
-	page.Sent = c.sentOf(y.Change, page.Change)
+	page.Sent = c.sentOf(v, y.Change, page.Change)
 	page.Timeline, page.Record, page.Again = v.timeline(page.Change.Events), c.recordOf(v, y.Change.Preview.ID), c.againOf(v, y.Change)
 	page.Address = c.address(page.Change.PreviewID)
 	if o := page.Change.Outcome; o != nil && o.Contradicted {
@@ -136,13 +137,13 @@ func (c *console) behind(v *visit, change commit.Change) ([]behindRow, error) {
 	return rows, nil
 }
 
-func (c *console) sentOf(change commit.Change, shown answer.Change) *sent {
+func (c *console) sentOf(v *visit, change commit.Change, shown answer.Change) *sent {
 	if len(change.Executions) == 0 {
 		return nil
 	}
 	e := change.Executions[0]
 	s := &sent{Left: e.State != commit.NotSent && e.Evidence != commit.NoneNeeded}
-	if p := change.Preview; c.Key != nil {
+	if p := change.Preview; c.Key != nil && preview.Reviews(v.who) {
 		s.Key = c.Key(p.Tenant, p.ID, change.Executions[0].Item)
 	}
 	told, looks := toldIn(shown.Events), []sentAttempt(nil)
