@@ -2,10 +2,12 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/policy"
@@ -41,12 +43,15 @@ var caps = Check{
 		if err := b.fifty(ctx); err != nil {
 			return Proof{}, err
 		}
+		if err := b.oneAfterAnother(ctx); err != nil {
+			return Proof{}, err
+		}
 		if err := b.unknownHolds(ctx); err != nil {
 			return Proof{}, err
 		}
 		return Proof{
 			Control: "of fifty changes of 100 at once against a cap of 1,000 exactly ten were approved and applied; room that was proved free was given again",
-			Refusal: "forty were denied for want of room; while an outcome was unknown its share was nobody else's",
+			Refusal: "forty were denied for want of room; whoever is measured against a cap waited for whoever is before them; while an outcome was unknown its share was nobody else's",
 		}, nil
 	},
 }
@@ -102,6 +107,49 @@ func (b *bench) fifty(ctx context.Context) error {
 		return fail("one more is %s (%+v), want denied with %d used", p.State, e, capLimit)
 	}
 	return nil
+}
+
+// oneAfterAnother holds a cap's ledger, as an approval that is not yet committed does, and lets another one come: fifty at once are not
+// sure to meet.
+func (b *bench) oneAfterAnother(ctx context.Context) error {
+	scope := "order"
+	if _, err := b.prepare(ctx, cappedThing(scope, fiftyShare, 0)); err != nil {
+		return err
+	}
+	tx, err := b.sql.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	var held int
+	for _, sql := range []string{"set local role cutonce_app", "select set_config('cutonce.tenant', '" + tenant + "', true)"} {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	err = tx.QueryRow(ctx, "select 1 from cap_ledgers where scope_key = $1 for update", scope).Scan(&held)
+	if err != nil {
+		return fmt.Errorf("holding a ledger: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.prepare(ctx, cappedThing(scope, fiftyShare, 1))
+		done <- err
+	}()
+	for waits := false; !waits; {
+		select {
+		case err := <-done:
+			return errors.Join(err, fail("a change was measured against a cap while another one's approval was not yet committed"))
+		case <-time.After(10 * time.Millisecond):
+		}
+		if err := tx.QueryRow(ctx, "select exists (select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid)))").Scan(&waits); err != nil {
+			return err
+		}
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		return err
+	}
+	return <-done
 }
 
 // unknownHolds loses a reply, and asks for room before and after it is proved that nothing was done.
