@@ -26,7 +26,7 @@ func (p *page) ids() []string {
 
 func TestHistoryIsSearched(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(r *rig) { r.deps.Zones = []string{"Asia/Tokyo"} })
+	r := newRig(t, patient, func(r *rig) { r.deps.Zones = []string{"Asia/Tokyo"} })
 	voted := r.pending(target.PlainJPY(0))
 	kim := r.as("kim")
 	kim.submit(kim.get("/changes/"+voted.String()+"/review"), "form.decide", "decision", "reject", "reason", "not this week")
@@ -76,7 +76,7 @@ func TestHistoryIsSearched(t *testing.T) {
 
 func TestHistoryIsTakenOut(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(r *rig) { r.deps.Zones = []string{"Asia/Tokyo"} })
+	r := newRig(t, patient, func(r *rig) { r.deps.Zones = []string{"Asia/Tokyo"} })
 	r.must(r.ads.Add(target.Campaign{ID: "2009009", Status: target.StatusEnabled, AccountID: "acc-jp-01", Owner: target.UserSato, Name: "=HYPERLINK(\"http://evil.example\")", DailyBudget: "10000", Currency: "JPY"}))
 	evil := r.prepare("2009009", "12000", "+1+1, a \"reason\"")
 	plain := r.prepare(target.PlainJPY(1), "12000", "週末のセール")

@@ -60,9 +60,12 @@ func (r *rig) seal(id preview.ID) {
 	r.t.Fatal("it is not sealed in time")
 }
 
+// patient gives a send time that a busy machine does not use up.
+func patient(r *rig) { r.clocks.LeaseFor, r.clocks.SendFor = 40*time.Second, 15*time.Second }
+
 func TestTheRecordIsCheckedAgainstItsSeal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newRig(t, patient)
 	id := r.prepare(target.PlainJPY(0), "12000", "Weekend sale")
 	auditor := r.as("auditor")
 	path := "/changes/" + id.String()
@@ -93,7 +96,7 @@ func TestABrokenRecordIsAnIncident(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, func(r *rig) { r.forge = c.forge })
+			r := newRig(t, patient, func(r *rig) { r.forge = c.forge })
 			id := r.prepare(target.PlainJPY(0), "12000", "Weekend sale")
 			r.apply(id, commit.StatusApplied)
 			r.seal(id)
@@ -115,7 +118,7 @@ func TestAnotherKeyIsNoForgery(t *testing.T) {
 
 func TestPreparingAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newRig(t, patient)
 	id := r.prepare(target.PlainJPY(0), "12000", "Sale of the weekend")
 	r.must(r.ads.SetBudget(target.PlainJPY(0), "11000"))
 	r.apply(id, commit.StatusNotApplied)
