@@ -114,7 +114,7 @@ func (d *Deployment) role(_ context.Context, see *Seen) {
 			see.warn(one.fix, "%s %s", f.Role, one.says)
 		}
 	}
-	if f.Wall != nil && f.Wall.Inherits && !f.Superuser {
+	if f.Wall != nil && f.Wall.Inherits && !f.Superuser && !f.OwnsDatabase && !f.OwnsTables {
 		before = true
 		see.warn("alter role … noinherit, or from Postgres 16 on: grant cutonce_worker to … with inherit false", "%s sees every tenant without taking a role", f.Role)
 	}

@@ -36,8 +36,9 @@ begin
     raise exception 'cutonce_app must not be a member of cutonce_worker: it would see every tenant';
   end if;
 exception when insufficient_privilege then
-  raise exception 'cutonce works as two roles, and % may neither create them nor take them: have an administrator run "create role '
-    'cutonce_app nologin; create role cutonce_worker nologin; grant cutonce_app, cutonce_worker to %"', current_user, quote_ident(current_user)
+  raise exception 'cutonce works as two roles, and % may not create or take them: have an administrator run "%grant cutonce_app, cutonce_worker to %"',
+    current_user, (select coalesce(string_agg(format('create role %I nologin; ', wanted), ''), '')
+      from unnest(array['cutonce_app', 'cutonce_worker']) wanted where not exists (select from pg_roles where rolname = wanted)), quote_ident(current_user)
     using errcode = 'insufficient_privilege';
 end $$;
 -- +goose StatementEnd
@@ -95,8 +96,10 @@ create policy everybodys on freezes for select to cutonce_app using (tenant_id =
 grant select on preview_transitions, execution_transitions to cutonce_app, cutonce_worker;
 -- The versions say nothing that is secret, and a login that takes roles reads them as itself.
 grant select on cutonce_migrations to public;
+grant select on sequence cutonce_migrations_id_seq to cutonce_worker; -- which backups are made by
 
 -- +goose Down
+revoke select on sequence cutonce_migrations_id_seq from cutonce_worker;
 revoke select on cutonce_migrations from public;
 -- +goose StatementBegin
 do $$

@@ -29,10 +29,10 @@ declare what record;
 begin
   for what in select c.oid::regclass as name, c.relkind as kind from pg_class c
     where c.relnamespace = current_schema()::regnamespace and c.relname like 'river\_%' and c.relkind in ('r', 'S')
-      and not case when c.relkind = 'S' then has_sequence_privilege('cutonce_worker', c.oid, 'usage')
+      and not case when c.relkind = 'S' then has_sequence_privilege('cutonce_worker', c.oid, 'usage') and has_sequence_privilege('cutonce_worker', c.oid, 'select')
         else has_table_privilege('cutonce_worker', c.oid, 'delete') end
   loop
-    execute format('grant %s on %s %s to cutonce_worker', case what.kind when 'S' then 'usage' else 'select, insert, update, delete' end,
+    execute format('grant %s on %s %s to cutonce_worker', case what.kind when 'S' then 'usage, select' else 'select, insert, update, delete' end,
       case what.kind when 'S' then 'sequence' else 'table' end, what.name);
   end loop;
   if not has_table_privilege('public', 'river_migration', 'select') then

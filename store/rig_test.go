@@ -248,6 +248,8 @@ type rig struct {
 	others []connector.Connector
 	rules  *ruler
 	clocks connector.Clocks
+	// owner is set where the store's login is the one of url.
+	owner bool
 	// forged is set by tests that break chains themselves.
 	forged bool
 	// zone is the database's time zone, if it is not the server's own; conns the size of the store's pool.
@@ -291,10 +293,14 @@ func newRig(t testing.TB, options ...func(*rig)) *rig {
 		t.Fatal(err)
 	}
 	r.pool = pool
-	if _, err := pool.Exec(t.Context(), sqlServing); err != nil {
-		t.Fatal(err)
+	if r.owner {
+		r.store, r.forged = openAs(t, r.url, 8), true // whose chains are not for it to see
+	} else {
+		if _, err := pool.Exec(t.Context(), sqlServing); err != nil {
+			t.Fatal(err)
+		}
+		r.store = openPool(t, r.url, cmp.Or(r.conns, 8))
 	}
-	r.store = openPool(t, r.url, cmp.Or(r.conns, 8))
 	r.direct = r.store
 	t.Cleanup(pool.Close)
 	t.Cleanup(r.verifyAtEnd) // after the drains, which are registered later
@@ -354,7 +360,12 @@ func openStore(t testing.TB, url string) *store.Store { return openPool(t, url, 
 
 func openPool(t testing.TB, url string, conns int32) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{URL: serving(t, url), MaxConns: conns})
+	return openAs(t, serving(t, url), conns)
+}
+
+func openAs(t testing.TB, url string, conns int32) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{URL: url, MaxConns: conns})
 	if err != nil {
 		t.Fatal(err)
 	}

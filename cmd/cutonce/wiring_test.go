@@ -133,7 +133,7 @@ func configurationPage() string {
 		"export CUTONCE_ADS_SYSTEM=ads.example/agency-jp\n" +
 		"cutonce serve\n```\n\n" +
 		"- *Schema.* `serve` brings it up to date at its start; replicas wait for one another. Where its role may not change tables, set " +
-		"`CUTONCE_MIGRATE=false` and run `cutonce migrate` first, with a role that may. A database that holds somebody else's tables and none of ours is refused.\n" +
+		"`CUTONCE_MIGRATE=false` and run `cutonce migrate` first, with a role that may. Work is done as two roles, which the first migration creates or asks for ([runbook](runbook.md#serve-with-a-login-that-owns-nothing)). A database that holds somebody else's tables and none of ours is refused.\n" +
 		"- *Probes.* `/healthz` says that the process runs, `/readyz` that the database answers and that the policy loaded here is the one in force.\n" +
 		"- *Stop.* SIGTERM drains: no new connections, requests and sends under way are finished, waits are answered as things stand. A second signal ends at once; " +
 		"what was being sent then reads as unknown and is settled by evidence. Give the supervisor more time than `CUTONCE_DRAIN`.\n" +

@@ -64,6 +64,8 @@ var authorityAttacks = []attack{
 	{"A14", "fifty prepares at once, to bury the queue and the platform", "the transaction that stores a change counts what its requester has open", buryTheQueue},
 	{"A15", "an approver who was removed: by another spelling, another issuer, a session from before; what they had approved is applied; they restore themselves",
 		"people are compared by name in any letters, whichever issuer knows them; claims compare when somebody was last removed", afterRemoval},
+	{"A16", "the service's statements with the tenant's condition taken out, and what its role has no right to",
+		"row-level security, forced, shows the serving role one tenant, and it may remove, rewrite and redefine nothing", withoutCondition},
 }
 
 // inputAttacks are in what is sent.
