@@ -120,6 +120,7 @@ func (w *world) asOrdinaryRole() {
 	w.exec(`create role ` + role + ` login password 'app'`)
 	w.exec(`grant all on schema public to ` + role)
 	w.exec(`grant all on all tables in schema public to ` + role)
+	w.exec(`grant cutonce_app, cutonce_worker to ` + role)
 	at.User = url.UserPassword(role, "app")
 	w.database = at.String()
 }
