@@ -61,7 +61,7 @@ func impactTold(w *scene) {
 	t := w.as("kim", inEnglish)
 	t.open(c.review())
 	t.shows("+100%", "+100,000 JPY", "put back to 100,000 JPY")
-	w.says("what is left of the cap", t.page(), "campaign_day", "900,000,000 JPY")
+	w.says("what is left of the cap", t.page(), "campaign_day", "5,000,000 JPY")
 	zero := w.asks("agent", w.prepares("agent", target.CampaignZeroBudget, "休眠顧客の掘り起こし", 3000, "Wake them up."))
 	t.open(zero.review())
 	t.shows("unknown", "+3,000 JPY")

@@ -36,7 +36,7 @@ type scene struct {
 
 // checkFor bounds one check, patience one condition. Both are for a machine that does much else.
 const (
-	checkFor = 3 * time.Minute
+	checkFor = 6 * time.Minute
 	patience = 45 * time.Second
 )
 

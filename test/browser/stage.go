@@ -186,7 +186,7 @@ caps:
     field: daily_budget
     per: target
     window: day
-    limit: {JPY: 900000000, KRW: 900000000, USD: "900000.00"}
+    limit: {JPY: 5000000, KRW: 5000000, USD: "5000.00"}
 rules:
   - name: small-change
     actions: [budget_change]
