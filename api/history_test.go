@@ -67,3 +67,17 @@ func TestChangesAreSearched(t *testing.T) {
 		}
 	}
 }
+
+// TestARepeatedApplySaysSo: the first answer is of the call that applied, each further one of the same execution.
+func TestARepeatedApplySaysSo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.prepared(raise(0, 11000))
+	for n, want := range []any{nil, true, true} {
+		got := r.post("agent", of(id, "/apply"), object{})
+		got.want(t, 200, "")
+		if got.at("replayed") != want || got.text("status") != "applied" {
+			t.Errorf("apply %d: got %s, replayed %v, want applied, replayed %v", n+1, got.text("status"), got.at("replayed"), want)
+		}
+	}
+}
