@@ -42,6 +42,7 @@ function freshen() {
     t.title = t.textContent;
     t.textContent = `${p.year}-${p.month}-${p.day} ${p.hour}:${p.minute}:${p.second} ${p.timeZoneName}`;
   }
+  for (const a of all('[data-open]')) a.role = 'button';
   tick();
 }
 
@@ -111,13 +112,13 @@ function showNews() {
 }
 
 // The page reads itself anew. The row under the pointer, or with the focus, stays where it is on the screen.
-let asking = false, again = false, due = 0;
+let asking = false, again = false, due = 0, last = -1e6;
 function soon(ms) { due ||= setTimeout(() => { due = 0; if (!document.hidden) refresh(); }, ms); }
 
 async function refresh() {
   if (asking) { again = true; return; }
   asking = true;
-  const asked = performance.now();
+  const asked = last = performance.now();
   try {
     const got = await fetch(location.href, { headers: { 'Cutonce-Live': '1' }, redirect: 'manual', cache: 'no-store' });
     if (got.type === 'opaqueredirect' || got.status === 401) return end();
@@ -163,7 +164,7 @@ function connect() {
   if (!main.dataset.live) { tell('poll'); return poll(15000); }
   source = new EventSource(main.dataset.live);
   source.onopen = () => { tell('on'); poll(60000); };
-  source.addEventListener('changed', () => soon(100));
+  source.addEventListener('changed', () => soon(Math.max(100, last + 2000 - performance.now()))); // a busy tenant is read every two seconds
   source.addEventListener('ended', end);
   source.onerror = () => {
     const closed = source.readyState === 2;
@@ -224,6 +225,7 @@ function step(by) {
 }
 const act = { j: () => step(1), k: () => step(-1), a: () => open(true), r: () => open(false), '?': () => help.showModal() };
 document.addEventListener('keydown', (e) => {
+  if (e.key === ' ' && e.target.matches?.('[data-open]')) { e.preventDefault(); e.target.click(); }
   const typing = e.isComposing || e.keyCode === 229 || e.target.closest?.('input, textarea, select, [contenteditable]');
   if (typing || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]') || !help || !Object.hasOwn(act, e.key) || !keys()) return;
   e.preventDefault();
