@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +58,9 @@ func (h *hooked) set(answer int) {
 	defer h.mu.Unlock()
 	h.answer = answer
 }
+
+// givenUp is the bot's decision in a list.
+var givenUp = regexp.MustCompile(`(?m)^\d+ +bot +decided .* given up `)
 
 const (
 	hookSecret  = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"
@@ -121,7 +125,7 @@ func TestNotifyFromEndToEnd(t *testing.T) {
 
 	h.set(http.StatusGone)
 	decide(second)
-	until(t, "it is given up", func() bool { return strings.Contains(run("list").out, "given up") })
+	until(t, "it is given up", func() bool { return givenUp.MatchString(run("list").out) })
 	wantOutput(t, "list", run("list"), 0, "bot", "decided", second, "410")
 	h.set(http.StatusOK)
 	wantOutput(t, "retry", run("retry", "--all"), 0, "tried again")

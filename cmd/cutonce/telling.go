@@ -64,6 +64,9 @@ func (s *service) prepareNotify(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, feed.Close)
+	if err := feed.Begin(ctx); err != nil { // before anything is served, so that what happens from the first request on is told
+		return err
+	}
 	told := s.teller(c, feed)
 	s.outbox, err = outbox.New(outbox.Config{
 		Feed: feed, Pool: feed.Pool(), Notify: told, Log: s.log, Observe: s.metrics, Within: s.settings.Clock.Expiring,
