@@ -18,21 +18,19 @@ type spot struct {
 	Disabled bool
 }
 
-// findSpot brings an element into view as a person would, and finds its middle. A click that another element would get is a defect
-// of the page, so it fails.
+// findSpot brings an element into view as a person would, and finds its middle. Where another element is still on top of it the page
+// covers what is to be pressed, and that fails.
 const findSpot = `s => {
 	const e = document.querySelector(s);
-	if (!e) return null;
-	let r = e.getClientRects()[0];
-	if (!r) return null;
-	if (r.top < 0 || r.bottom > innerHeight || r.left < 0 || r.right > innerWidth) {
-		e.scrollIntoView({block: 'center', inline: 'nearest', behavior: 'instant'});
-		r = e.getClientRects()[0];
-	}
-	const x = r.left + r.width / 2, y = r.top + r.height / 2;
-	const top = document.elementFromPoint(x, y);
-	const label = top?.closest('label');
-	return {X: x, Y: y, Hit: !!top && (e.contains(top) || label?.control === e), Over: top?.outerHTML.slice(0, 120) ?? '', Disabled: !!e.disabled};
+	if (!e?.getClientRects()[0]) return null;
+	const look = () => {
+		const r = e.getClientRects()[0], x = r.left + r.width / 2, y = r.top + r.height / 2, top = document.elementFromPoint(x, y);
+		return {X: x, Y: y, Hit: !!top && (e.contains(top) || top.closest('label')?.control === e), Over: top?.outerHTML.slice(0, 120) ?? '', Disabled: !!e.disabled};
+	};
+	const at = look();
+	if (at.Hit) return at;
+	e.scrollIntoView({block: 'center', inline: 'nearest', behavior: 'instant'});
+	return look();
 }`
 
 // spotOf waits until the element is there and can be hit.
