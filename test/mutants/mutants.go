@@ -76,7 +76,7 @@ func list() []mutant {
 			"when e.state = 'unknown' or e.state = 'applying' and e.lease_until <= clock_timestamp() then 'free'"}}},
 		{"cap-frees", "caps", []edit{{"migrations/00011_caps.sql", "when e.state = 'not_applied' then 'free'", "when e.state = 'not_applied' then 'held'"}}},
 		{"audience", "identity", []edit{{"internal/auth/auth.go", "jwt.WithAudience(cfg.Audiences...),", ""}}},
-		{"agents-by-act", "identity", []edit{{"internal/auth/identify.go", "case delegated:", "case false:"}}},
+		{"agents-by-act", "identity", []edit{{"internal/auth/identify.go", "case delegated:", "case false && delegated:"}}},
 		{"agents-by-client", "identity", []edit{{"internal/auth/identify.go", "case i.isAgentClient(a.Client):", "case false:"}}},
 		{"commit-in-doubt", "commit-in-doubt", []edit{{"commit/apply.go", "return s.confirm(ctx, cl)", "return nil"}}},
 	}
