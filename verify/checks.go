@@ -4,6 +4,6 @@ package verify
 func Checks() []Check {
 	return []Check{
 		durability, databaseClock, claimGuard, targetLock, attemptFence, digest, expiry, fourEyes, quorum, removal, caps, drift, lease, unknown, lateProof,
-		neverLeft, safeSender, doubt, recheck, freeze, ownWord, twoWords, restored, chain, events, unmatched, secret, tokens, identity,
+		neverLeft, safeSender, doubt, recheck, freeze, ownWord, twoWords, restored, chain, events, unmatched, secret, tokens, identity, tenants,
 	}
 }

@@ -86,7 +86,7 @@ func TestVerifyOnTheUsersOwnConfiguration(t *testing.T) {
 	}
 	for id, want := range map[string]verify.Status{
 		"claim-guard": verify.Pass, "unknown": verify.Pass, "safe-sender": verify.Pass, "policy": verify.Pass,
-		"identity": verify.Pass, "quorum": verify.Pass, "approver-removed": verify.Pass, "caps": verify.Pass,
+		"identity": verify.Pass, "tenants": verify.Pass, "quorum": verify.Pass, "approver-removed": verify.Pass, "caps": verify.Pass,
 		// The test's server is not durable and says so; its issuer does not answer. Neither was shown, so neither passes.
 		"durability": verify.NotApplicable, "tokens": verify.NotApplicable,
 	} {

@@ -37,6 +37,10 @@ func list() []mutant {
 			{"audit/audit.go", "append([]byte{}, head...)", "append([]byte{}, nil...)"},
 			{"migrations/00003_previews.sql", "sha256(head || ", "sha256("},
 		}},
+		{"tenant-policy", "tenants", []edit{{
+			"migrations/00014_tenants.sql", "%I is not distinct from (select", "%I is not null or '' is distinct from (select",
+		}}},
+		{"tenant-role", "tenants", []edit{{"store/tenancy.go", "sqlAsTenant = `select set_config('role', 'cutonce_app', true), ", "sqlAsTenant = `select "}}},
 		{"chain-hash", "chain", []edit{{"audit/audit.go", "!bytes.Equal(sum[:], e.Hash)", "!bytes.Equal(sum[:], sum[:])"}}},
 		{"audit-event", "audit-event", []edit{{"migrations/00003_previews.sql", "if new.audit_seq <> old.audit_seq + 1 then", "if false then"}}},
 		{"target-lock", "target-lock", []edit{{"migrations/00004_executions.sql",
