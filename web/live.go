@@ -333,7 +333,9 @@ func (s eventStream) write(news bool, place preview.Place) error {
 func (s eventStream) event(name string) { _ = s.send("event: " + name + "\ndata: 1\n\n") }
 
 func (s eventStream) send(text string) error {
-	_ = s.to.SetWriteDeadline(time.Now().Add(writeFor)) // a writer without deadlines (a test's) waits as long as it likes
+	// A reader that takes nothing is let go of: a deadline that has passed ends the write. A writer without deadlines waits.
+	late := time.AfterFunc(writeFor, func() { _ = s.to.SetWriteDeadline(time.Unix(1, 0)) })
+	defer late.Stop()
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}
