@@ -63,7 +63,7 @@ POINTS ?=
 .PHONY: test/browser
 test/browser: build ## Look at the console with a real browser, at every point of its checklist (POINTS=17,18 for some)
 	@go build -o bin/test-browser ./test/browser
-	@bin/test-browser -binary bin/cutonce -points '$(POINTS)'
+	@bin/test-browser -binary bin/cutonce -points '$(POINTS)' -failures bin/browser-failures
 
 .PHONY: screenshots
 screenshots: build ## Take pictures of every screen in both languages, light and dark, wide and on a phone, into bin/screenshots

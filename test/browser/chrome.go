@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/browser"
@@ -106,10 +105,4 @@ func (b *chrome) close() {
 	for i := len(b.cancels) - 1; i >= 0; i-- {
 		b.cancels[i]()
 	}
-}
-
-// major is the browser's version as people say it: "Chrome/140".
-func (b *chrome) major() string {
-	name, _, _ := strings.Cut(b.version, ".")
-	return name
 }

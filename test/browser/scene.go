@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/network"
@@ -228,15 +227,6 @@ func (w *scene) consolesAreEmpty() {
 			w.fail("the console at %s is not empty:\n        %s", t.name, strings.Join(said, "\n        "))
 		}
 	}
-}
-
-// together runs several hands at once and waits for all of them.
-func together(hands ...func()) {
-	var wg sync.WaitGroup
-	for _, hand := range hands {
-		wg.Go(hand)
-	}
-	wg.Wait()
 }
 
 func pointer[T any](v T) *T { return &v }
