@@ -38,7 +38,7 @@ func list() []mutant {
 			{"migrations/00003_previews.sql", "sha256(head || ", "sha256("},
 		}},
 		{"tenant-policy", "tenants", []edit{{
-			"migrations/00014_tenants.sql", "%I is not distinct from (select", "%I is not null or '' is distinct from (select",
+			"migrations/00014_tenants.sql", "%I is not distinct from (select", "%I is not null or null is distinct from (select",
 		}}},
 		{"tenant-role", "tenants", []edit{{"store/tenancy.go", "sqlAsTenant = `select set_config('role', 'cutonce_app', true), ", "sqlAsTenant = `select "}}},
 		{"chain-hash", "chain", []edit{{"audit/audit.go", "!bytes.Equal(sum[:], e.Hash)", "!bytes.Equal(sum[:], sum[:])"}}},
