@@ -40,7 +40,7 @@ func TestCodesMatch(t *testing.T) {
 // Retryable is true only where nothing can have been sent.
 func TestNothingThatMayHaveLeftIsRetryable(t *testing.T) {
 	t.Parallel()
-	may := map[fault.Code]bool{fault.TargetBusy: true, fault.TargetUnavailable: true, fault.RateLimited: true}
+	may := map[fault.Code]bool{fault.TargetBusy: true, fault.TargetUnavailable: true, fault.RateLimited: true, fault.TooManyOpen: true}
 	for code, rule := range fault.Codes() {
 		if rule.Retryable != may[code] {
 			t.Errorf("%s: got retryable %t, want %t", code, rule.Retryable, may[code])
