@@ -272,7 +272,7 @@ var shortClocks = connector.Clocks{
 
 // hasty is for tests that wait for a lease to lapse and an outcome to settle.
 func hasty(r *rig) {
-	r.clocks.LeaseFor, r.clocks.SendFor, r.clocks.SettleFor = 600*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond
+	r.clocks.LeaseFor, r.clocks.SendFor, r.clocks.SettleFor = 2*time.Second, 300*time.Millisecond, 10*time.Millisecond
 }
 
 // template is the migrated database that tests clone.

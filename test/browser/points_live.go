@@ -31,7 +31,7 @@ func nothingJumps(w *scene) {
 	t.connected()
 	want(w, "rows", t.count(`#rows > li`), 3)
 	at := t.hover(rowOf(list[1]))
-	eval[bool](t, `s => (document.querySelector(s).focus(), true)`, rowOf(list[2])+` h2 a`)
+	eval[bool](t, `s => (document.querySelector(s).focus({preventScroll: true}), true)`, rowOf(list[2])+` h2 a`)
 	top := eval[float64](t, `s => document.querySelector(s).getBoundingClientRect().top`, rowOf(list[1]))
 	fresh := w.pending(large)
 	t.until("the news", `!document.getElementById('news').hidden && document.getElementById('news').innerText.includes('1')`)

@@ -86,6 +86,8 @@ function children(old, fresh) {
 
 // A list's rows stay where they are: new ones are counted and shown when they are asked for, and those that are over are marked.
 let news = null;
+let hand = 0; // how far down the pointer is: what tells of news comes up on the other side
+document.addEventListener('pointermove', (e) => { hand = e.clientY; }, { passive: true });
 function rows(list, fresh) {
   const come = [...fresh.children].filter((r) => !$(r.id));
   const last = fresh.lastElementChild?.dataset.ends ?? '';
@@ -98,6 +100,7 @@ function rows(list, fresh) {
     }
   }
   news = come.length ? [list, fresh, come[0].id] : null;
+  if ($('news').hidden) $('news').parentElement.classList.toggle('aside', hand > innerHeight / 2);
   $('news').hidden = !news;
   $('news').textContent = $('news').dataset.text.replace('{}', come.length);
 }
