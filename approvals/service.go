@@ -266,6 +266,10 @@ func (s *Service) Standing(ctx context.Context, p preview.Preview, at time.Time)
 	case policy.Deny:
 		return preview.DeniedNow, now, nil
 	}
+	// People who let through what was no high risk then have neither shown themselves lately nor written out what it is about.
+	if now.Risk == policy.RiskHigh && p.Ruling.Risk != policy.RiskHigh {
+		return preview.NeedsMore, now, nil
+	}
 	// A requirement that names nobody is met by nobody.
 	if now.Confirm && confirmed(p) || len(now.Needs) > 0 && Tally(now, current(p)).Met {
 		return preview.Stands, now, nil

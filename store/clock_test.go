@@ -63,8 +63,9 @@ func TestADayIsTwentyFourHours(t *testing.T) {
 		t.Errorf("got %v s for our clocks' day and %v s for the naive one, want %v and another", ours, naive, want)
 	}
 	calendar := regexp.MustCompile(`(?i)interval\s+'[^']*(day|week|mon|year)|current_date|date_trunc|to_char\(|timestamp\s+without|::\s*timestamp\b|::\s*date\b`)
+	named := regexp.MustCompile(`date_trunc\([^\n]*?\bzone\)`) // by the calendar of a zone that the statement names
 	for name, sql := range sqlConstants(t) {
-		if found := calendar.FindString(sql); found != "" {
+		if found := calendar.FindString(named.ReplaceAllString(sql, "")); found != "" {
 			t.Errorf("%s counts with the calendar of the session: %s", name, found)
 		}
 	}

@@ -142,7 +142,7 @@ with soon as materialized (
 )
 select s.tenant_id, s.id, s.audit_seq, clock_timestamp() from soon s join told t on t.preview_id = s.id`
 
-const sqlForgetTold = `delete from notify_told where deadline < (select clock_timestamp()) - interval '1 day'`
+const sqlForgetTold = `delete from notify_told where deadline < (select clock_timestamp()) - interval '24 hours'`
 
 // Expiring hands over what is about to expire, each deadline once, in a transaction that hand may write in. What it hands over is no
 // event: Seq is the last one's, Kind the given word.

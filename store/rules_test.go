@@ -51,6 +51,38 @@ func TestAStricterPolicySendsAChangeBack(t *testing.T) {
 	}
 }
 
+// TestARisenRiskSendsAChangeBack: who approved it when it was no high risk had neither to sign in anew nor to write out its name.
+func TestARisenRiskSendsAChangeBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.pending("a", leads)
+	if _, err := r.approve(p, "kim"); err != nil {
+		t.Fatal(err)
+	}
+	high := people(leads)
+	high.Risk = policy.RiskHigh
+	r.rules.set(high)
+	c, err := r.apply(p)
+	wantCode(t, err, fault.ApprovalRequired)
+	if c.Status != commit.StatusNeedsApproval || c.Preview.Ruling.Risk != policy.RiskHigh || r.target.total() != 0 {
+		t.Fatalf("got %s at risk %q with %d effects, want needs_approval at high risk with none", c.Status, c.Preview.Ruling.Risk, r.target.total())
+	}
+	if p, err = r.approvals.Request(t.Context(), agent("bot"), p.ID, "again"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.approve(p, "kim")
+	wantCode(t, err, fault.Unauthenticated)
+	kim := person("kim", "leads")
+	kim.AuthTime = r.status(p.ID).Now
+	surely := approvals.Decision{Approve: true, Digest: p.Digest, Typed: p.Plan.Target.Shown()}
+	if _, err = r.approvals.Decide(t.Context(), kim, p.ID, surely); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = r.apply(p); err != nil || c.Status != commit.StatusApplied {
+		t.Errorf("got %s, %v, want applied", c.Status, err)
+	}
+}
+
 func TestVotesThatStillSufficeStand(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
