@@ -64,18 +64,34 @@ func (p printer) instance(d *development, c *cast) {
 	p.line("  %s", strings.Join(names, ", "))
 	p.line("  (mori-agent and ono-agent are the platform team's agents, who roll deployments back)")
 	p.line("")
-	p.line("Try it as the agent:")
-	p.line("  TOKEN='%s'", token)
-	p.line(`  curl -sS -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \`)
-	p.line(`    -d '{"query":"秋の特価"}' %s/v1/finds/campaigns_find`, origin(d.settings))
-	p.line("")
+	p.trial(origin(d.settings), token)
 	p.line("Try it as the operator, in another terminal:")
 	p.line("  . %s", sourced(env))
 	p.line("  %s changes list --status applying,unknown", os.Args[0])
 	p.line("  (the file holds this instance's whole configuration: %s verify, audit, restore and doctor take it, too)", os.Args[0])
+	p.line("  (%s approvers speaks as an admin: --token-file %s)", os.Args[0], filepath.Join(tokens, "admin"))
+	if d.settings.PolicyDir == "" {
+		p.line("")
+		p.line("The policy is the examples', written anew at every start. To try another: copy %s and name the copy in CUTONCE_POLICY_DIR.",
+			filepath.Join(d.dir.Path, "policies"))
+	}
 	p.line("")
 	p.line("Ctrl-C drains and ends all of it.")
 	p.line("ready in %.1f s", time.Since(d.began).Seconds())
+}
+
+// trial is one change from beginning to end, to paste line by line.
+func (p printer) trial(origin, token string) {
+	p.line("Try it as the agent, whom a person allows to raise a budget by 60 %%:")
+	p.line("  TOKEN='%s'", token)
+	p.line(`  call() { curl -sS -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -H 'Accept-Language: en' "$@"; }`)
+	p.line(`  call -d '{"query":"秋の特価"}' %s/v1/finds/campaigns_find`, origin)
+	p.line(`  call -d '{"campaign_id":"2001001","new_daily_budget_jpy":32000,"expect_campaign_name":"秋の特価_検索","reason":"More demand"}' \`)
+	p.line(`    %s/v1/actions/budget_change/previews`, origin)
+	p.line("  ID=pv_…   # the preview_id of that answer")
+	p.line(`  call -d '{"justification":"Autumn week"}' %s/v1/previews/$ID/approval-request   # then approve it by kim's link above`, origin)
+	p.line(`  call -X POST %s/v1/previews/$ID/apply   # again: the same answer, and nothing is sent a second time`, origin)
+	p.line("")
 }
 
 // clientConfiguration is what most MCP clients take as it is.
