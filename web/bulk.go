@@ -69,9 +69,9 @@ func (c *console) showBulk(v *visit, status int, action string, chosen map[strin
 	if err != nil {
 		return err
 	}
-	page := bulkPage{frame: c.frameOf(v, v.t("web.bulk.title"), "/"), Action: action, Kind: v.t("action." + action + ".title")}
-	if action == "" || page.Kind == "action."+action+".title" {
-		return fault.New(fault.NotFound, nil)
+	page := bulkPage{frame: c.frameOf(v, v.t("web.bulk.title"), "/"), Action: action}
+	if page.Kind, err = v.kindOf(action); err != nil {
+		return err
 	}
 	page.Now = now.UTC()
 	for _, item := range items {
@@ -96,6 +96,16 @@ func (c *console) showBulk(v *visit, status int, action string, chosen map[strin
 		page.Reason, page.Problem = v.field("reason"), v.problemOf(refusal)
 	}
 	return c.show(v, status, "bulk", &page)
+}
+
+// kindOf is what an action is called. Fault: not_found, for what is no action of this console.
+func (v *visit) kindOf(action string) (string, error) {
+	key := "action." + action + ".title"
+	kind := v.t(key)
+	if action == "" || kind == key {
+		return "", fault.New(fault.NotFound, nil)
+	}
+	return kind, nil
 }
 
 // apart is why a change is decided by itself and never among others; nil if it need not be.
@@ -150,8 +160,11 @@ func (c *console) decideMany(v *visit) error {
 	if err := v.readForm(); err != nil {
 		return err
 	}
-	items := v.r.PostForm["item"]
-	said := v.field("decision")
+	kind, err := v.kindOf(v.field("action"))
+	if err != nil {
+		return err
+	}
+	items, said := v.r.PostForm["item"], v.field("decision")
 	if err := fitsBulk(items, said); err != nil {
 		return err
 	}
@@ -164,8 +177,7 @@ func (c *console) decideMany(v *visit) error {
 		}
 		return c.showBulk(v, statuses[fault.CodeOf(err)], v.field("action"), chosen, err)
 	}
-	page := bulkPage{frame: c.frameOf(v, v.t("web.bulk.done"), "/"), Action: v.field("action"), Said: said}
-	page.Kind = v.t("action." + page.Action + ".title")
+	page := bulkPage{frame: c.frameOf(v, v.t("web.bulk.done"), "/"), Action: v.field("action"), Kind: kind, Said: said}
 	for _, item := range items {
 		result := c.decideOne(v, item, page.Action, approvals.Decision{Approve: said == "approve", Reason: reason})
 		if result.Refusal == "" {

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/internal/actor"
@@ -38,7 +39,11 @@ func (c *console) open(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := c.newVisit(w, r)
 		defer c.contain(v)
-		if err := h(v); err != nil {
+		err := v.checkText()
+		if err == nil {
+			err = h(v)
+		}
+		if err != nil {
 			c.fail(v, err)
 		}
 	}
@@ -68,6 +73,26 @@ func (c *console) signedIn(h handler) http.HandlerFunc {
 		return h(v)
 	})
 }
+
+// checkText refuses an address or a form with what is in no text, a NUL or bytes that are no UTF-8: the database can neither keep nor
+// compare it. It stands before every page, so that none has to think of it.
+func (v *visit) checkText() error {
+	if v.r.Method == http.MethodPost {
+		if err := v.readForm(); err != nil {
+			return err
+		}
+	}
+	for _, values := range []url.Values{v.r.URL.Query(), v.r.PostForm} {
+		for name, given := range values {
+			if !isText(name) || slices.ContainsFunc(given, func(s string) bool { return !isText(s) }) {
+				return fault.New(fault.InvalidInput, nil).WithKey("web.fault.no_text").WithNext(fault.NextNone)
+			}
+		}
+	}
+	return nil
+}
+
+func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // byItself is the header of what a page asks without anybody's doing.
 const byItself = "Cutonce-Live"
