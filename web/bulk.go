@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/cutonce/cutonce/answer"
@@ -22,8 +23,8 @@ type bulkPage struct {
 	// Choices are those to choose among, Rows those that were chosen, Results what became of them: one of the three is there.
 	Choices, Rows []bulkRow
 	Results       []bulkResult
-	// Apart are how many of the kind are decided one by one.
-	Apart int
+	// Apart are how many of the kind are decided one by one, Gone how many were chosen and wait no longer.
+	Apart, Gone int
 	// Sums are what the chosen ones come to together.
 	Sums []answer.Figure
 	// Approved and Refused count the results.
@@ -73,13 +74,16 @@ func (c *console) showBulk(v *visit, status int, action string, chosen map[strin
 	if page.Kind, err = v.kindOf(action); err != nil {
 		return err
 	}
-	page.Now = now.UTC()
+	page.Now, page.Gone = now.UTC(), len(chosen)
 	for _, item := range items {
 		row := bulkRow{
 			Change: v.writer().Change(commit.Change{Preview: item.Preview, Status: commit.StatusPending, Now: now}),
 			Asks:   v.asks(item.Preview.Requester), Left: v.left(item.Preview.Deadline.Sub(now)), impact: item.Preview.Impact,
 		}
-		switch row.Chosen = chosen[row.Change.PreviewID]; {
+		if row.Chosen = chosen[row.Change.PreviewID]; row.Chosen {
+			page.Gone--
+		}
+		switch {
 		case apart(item.Preview, row.Change) != nil:
 			page.Apart++
 		case len(chosen) == 0:
@@ -164,7 +168,7 @@ func (c *console) decideMany(v *visit) error {
 	if err != nil {
 		return err
 	}
-	items, said := v.r.PostForm["item"], v.field("decision")
+	items, said := eachOnce(v.r.PostForm["item"]), v.field("decision")
 	if err := fitsBulk(items, said); err != nil {
 		return err
 	}
@@ -188,6 +192,16 @@ func (c *console) decideMany(v *visit) error {
 		page.Results = append(page.Results, result)
 	}
 	return c.show(v, http.StatusOK, "bulk", &page)
+}
+
+// eachOnce leaves out what is named again: it is one decision, and is told as one.
+func eachOnce(items []string) []string {
+	named := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(items), func(item string) bool {
+		again := named[item]
+		named[item] = true
+		return again
+	})
 }
 
 // The lengths of a reason, as the service has them: a reason that is refused is refused once, before anything is recorded.
@@ -225,7 +239,10 @@ func (c *console) decideOne(v *visit, item, action string, d approvals.Decision)
 	r := bulkResult{ID: id.String()}
 	err := c.decideAmong(v, id, digest, action, d, &r)
 	if err != nil {
-		if fault.CodeOf(err) == fault.Internal {
+		switch fault.CodeOf(err) {
+		case fault.DigestMismatch: // its change is not on this page
+			err = fault.New(fault.DigestMismatch, nil).WithKey("web.fault.bulk_digest").Because(err)
+		case fault.Internal:
 			c.Log.ErrorContext(v.r.Context(), "one decision of many failed", "request_id", v.requestID, "change", r.ID, "error", err)
 		}
 		r.Refusal = v.problemOf(err).Message

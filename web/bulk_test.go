@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/connector/adbudget"
+	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/target"
 	"github.com/cutonce/cutonce/preview"
 )
@@ -108,5 +112,59 @@ func TestUnusableBulks(t *testing.T) {
 	r.as("rival").post("/bulk?lang=en", "action", "budget_change", "decision", "approve", "item", item).want(http.StatusOK, "nothing that you may see")
 	if got := r.status(id).Status; got != commit.StatusPending {
 		t.Errorf("status: got %s, want pending", got)
+	}
+}
+
+func TestWhatIsChosenTwiceIsDecidedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.pending(target.PlainJPY(0))
+	item := id.String() + ":" + r.status(id).Preview.Digest.String()
+	form := url.Values{"action": {"budget_change"}, "item": {item, item, item}, "decision": {"approve"}}
+	done := r.as("kim").do(http.MethodPost, "/bulk", form).want(http.StatusOK, "1 approval was recorded.")
+	if got := done.Find(".results > li").Length(); got != 1 {
+		t.Errorf("results: got %d, want 1", got)
+	}
+}
+
+func TestABulkSaysWhatWaitsNoLonger(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	one, two := r.pending(target.PlainJPY(0)), r.pending(target.PlainJPY(1))
+	path := "/bulk?action=budget_change&item=" + one.String() + "&item=" + two.String()
+	kim, tanaka := r.as("kim"), r.as("tanaka")
+	if got := kim.get(path).want(http.StatusOK, "2 changes were chosen.").text("main"); strings.Contains(got, "no longer") {
+		t.Errorf("with both waiting: got %.300q", got)
+	}
+	tanaka.submit(tanaka.get("/changes/"+one.String()+"/review"), "form.decide", "decision", "reject", "reason", "not this one")
+	kim.get(path).want(http.StatusOK, "1 change was chosen.", "1 that you chose no longer waits for your decision.")
+	// A refusal leads to where the change is: it is not on this page.
+	got := kim.post("/bulk", "action", "budget_change", "decision", "approve", "item", two.String()+":"+strings.Repeat("0", 64))
+	if text := got.want(http.StatusOK, "is not what is stored", "Open it and decide").text("main"); strings.Contains(text, "below") {
+		t.Errorf("got %.300q, want nothing said to be below", text)
+	}
+	tanaka.submit(tanaka.get("/changes/"+two.String()+"/review"), "form.decide", "decision", "reject", "reason", "nor this one")
+	kim.get(path).want(http.StatusOK, "2 that you chose no longer wait for your decision.", "There is nothing to decide together.")
+}
+
+// sumless is a connector whose changes have no numbers, as a rollback has none.
+type sumless struct{ *adbudget.Connector }
+
+func (s sumless) Prepare(ctx context.Context, who actor.Actor, action string, in connector.Input) (connector.Plan, connector.Impact, error) {
+	plan, impact, err := s.Connector.Prepare(ctx, who, action, in)
+	impact.Figures = nil
+	return plan, impact, err
+}
+
+func TestNoSumIsNoHeading(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) {
+		r.rules = "version: 1\ndefault: {require: [{any_of: [ads-approvers]}]}\n"
+		r.front = func(c *adbudget.Connector) connector.Connector { return sumless{c} }
+	})
+	id := r.pending(target.PlainJPY(0))
+	page := r.as("kim").get("/bulk?action=budget_change&item="+id.String()).want(http.StatusOK, "1 change was chosen.")
+	if page.wantNone("#sums"); strings.Contains(page.text("main"), "What they come to") {
+		t.Error("a heading stands over nothing")
 	}
 }
