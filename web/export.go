@@ -56,3 +56,10 @@ func (c *console) export(v *visit, format answer.Format) error {
 
 func (c *console) exportCSV(v *visit) error    { return c.export(v, answer.CSV) }
 func (c *console) exportNDJSON(v *visit) error { return c.export(v, answer.NDJSON) }
+
+// onlyGet refuses to say what a GET would answer: an export is on record as taken out, and by a HEAD nothing is.
+func onlyGet(v *visit) error {
+	v.w.Header().Set("Allow", http.MethodGet)
+	v.w.WriteHeader(http.StatusMethodNotAllowed)
+	return nil
+}

@@ -2,12 +2,14 @@ package web_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/target"
 	"github.com/cutonce/cutonce/preview"
 )
@@ -210,4 +213,32 @@ func TestIncidentsStandAboveUnknownOutcomes(t *testing.T) {
 	if got := oper.get("/history?contradicted=1").ids(); !slices.Equal(got, []string{id.String()}) {
 		t.Errorf("contradicted: got %v, want %s", got, id)
 	}
+}
+
+func TestAHeadOfAnExportTakesNothingOut(t *testing.T) {
+	t.Parallel()
+	var taken atomic.Int32
+	r := newRig(t, func(r *rig) { r.deps.Exports = counted{&taken} })
+	auditor := r.as("auditor")
+	for _, path := range []string{"/history/export.csv", "/history/export.ndjson"} {
+		got := auditor.do(http.MethodHead, path, nil).want(http.StatusMethodNotAllowed)
+		if allow := got.header.Get("Allow"); allow != http.MethodGet {
+			t.Errorf("%s: got Allow %q, want GET", path, allow)
+		}
+	}
+	if got := taken.Load(); got != 0 {
+		t.Errorf("exports by HEAD: got %d, want none", got)
+	}
+	auditor.get("/history/export.csv").want(http.StatusOK)
+	if got := taken.Load(); got != 1 {
+		t.Errorf("exports by GET: got %d, want 1", got)
+	}
+}
+
+// counted counts what is taken out, and hands over nothing.
+type counted struct{ taken *atomic.Int32 }
+
+func (c counted) Export(context.Context, actor.Actor, commit.ExportOrder, func(commit.Change) error) (bool, error) {
+	c.taken.Add(1)
+	return false, nil
 }

@@ -192,6 +192,8 @@ func (c *console) routes() http.Handler {
 	if c.Exports != nil {
 		mux.HandleFunc("GET /history/export.csv", c.signedIn(c.exportCSV))
 		mux.HandleFunc("GET /history/export.ndjson", c.signedIn(c.exportNDJSON))
+		mux.HandleFunc("HEAD /history/export.csv", c.open(onlyGet))
+		mux.HandleFunc("HEAD /history/export.ndjson", c.open(onlyGet))
 	}
 	mux.HandleFunc("GET /changes/{id}", c.signedIn(c.change))
 	mux.HandleFunc("GET /changes/{id}/review", c.signedIn(c.review))
