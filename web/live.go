@@ -53,9 +53,10 @@ type listener struct {
 	// of restricts to one change.
 	of   *preview.ID
 	wake chan struct{}
-	// The rest is guarded by live.mu: what has not been told yet, how far that goes, and that the reader has failed.
-	news, over bool
-	place      preview.Place
+	// The rest is guarded by live.mu: what has not been told yet, how far that goes, that the reader has failed, and that the person
+	// has signed out somewhere.
+	news, over, doubt bool
+	place             preview.Place
 }
 
 func newLive(d Deps) *live {
@@ -171,13 +172,32 @@ func (l *live) tell(ctx context.Context, moved []preview.Moved, place preview.Pl
 		w.news = w.news || w.concerned(moved)
 		w.place = l.place
 		if w.news || w.over {
-			select {
-			case w.wake <- struct{}{}:
-			default:
-			}
+			w.rouse()
 		}
 	}
 }
+
+func (w *listener) rouse() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// doubt makes every stream of a person ask now whether its own session is still there. Other replicas' streams ask with their next beat.
+func (l *live) doubt(person string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range l.listeners {
+		if w.person == person {
+			w.doubt = true
+			w.rouse()
+		}
+	}
+}
+
+// listening is the name under which a person's streams are kept.
+func listening(who actor.Actor) string { return who.Tenant + " " + who.Person() }
 
 // silent are events that no list and no waiting page shows any otherwise.
 var silent = map[string]bool{"prepared": true, "probed": true}
@@ -192,11 +212,12 @@ func (w *listener) concerned(moved []preview.Moved) bool {
 }
 
 // take is what has not been told yet, and the place up to which the page then knows everything.
-func (l *live) take(w *listener) (news, over bool, place preview.Place) {
+func (l *live) take(w *listener) (news, over, doubt bool, place preview.Place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	news, w.news = w.news, false
-	return news, w.over, w.place
+	news, doubt = w.news, w.doubt
+	w.news, w.doubt = false, false
+	return news, w.over, doubt, w.place
 }
 
 // catchUp looks whether anything has happened to a page's changes after a place, which an earlier stream or the page itself had
@@ -228,7 +249,7 @@ func (c *console) stream(v *visit) error {
 	case err != nil:
 		return err
 	}
-	w := &listener{tenant: who.Tenant, person: who.Tenant + " " + who.Person(), wake: make(chan struct{}, 1)}
+	w := &listener{tenant: who.Tenant, person: listening(who), wake: make(chan struct{}, 1)}
 	if of := v.r.URL.Query().Get("of"); of != "" {
 		id, ok := preview.ParseID(of)
 		if !ok {
@@ -265,12 +286,16 @@ func (c *console) follow(v *visit, w *listener, who actor.Actor) error {
 	beat, end := time.NewTicker(c.live.beat), time.NewTimer(streamFor)
 	defer beat.Stop()
 	defer end.Stop()
-	for {
-		more, over, place := c.live.take(w)
+	for beaten := false; ; {
+		more, over, doubt, place := c.live.take(w)
+		if (doubt || beaten) && !c.still(v, who) {
+			s.event("ended")
+			return nil
+		}
 		if s.write(news || more, place) != nil || over {
 			return nil
 		}
-		news = false
+		news, beaten = false, false
 		select {
 		case <-v.r.Context().Done():
 			return nil
@@ -280,12 +305,15 @@ func (c *console) follow(v *visit, w *listener, who actor.Actor) error {
 			return nil
 		case <-w.wake:
 		case <-beat.C:
-			if still, err := c.Sessions.Peek(v.r); err != nil || still.ID() != who.ID() {
-				s.event("ended")
-				return nil
-			}
+			beaten = true
 		}
 	}
+}
+
+// still reports whether the session of a stream is there, and is that person's.
+func (c *console) still(v *visit, who actor.Actor) bool {
+	now, err := c.Sessions.Peek(v.r)
+	return err == nil && now.ID() == who.ID()
 }
 
 // lastPlace is what the browser has seen: of an earlier stream, or when its page was made.

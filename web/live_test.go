@@ -238,3 +238,27 @@ func TestABrokenFeedEndsItsStreamsAndLosesNothing(t *testing.T) {
 	f.broken.Store(false)
 	kim.listen(streamOf(page), "Last-Event-ID", s.last).want("changed")
 }
+
+// TestSigningOutEndsTheStreamsAtOnce: the beat of this rig is an hour, so that nothing else could end them.
+func TestSigningOutEndsTheStreamsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(r *rig) { r.deps.LiveEvery, r.deps.BeatEvery = 10*time.Millisecond, time.Hour })
+	here, there, other := r.as("kim"), r.as("kim"), r.as("tanaka")
+	open := func(b *browser) *stream {
+		s := b.listen(streamOf(b.get("/")))
+		s.next("id: ")
+		return s
+	}
+	mine, elsewhere, others := open(here), open(there), open(other)
+	here.post("/sign-out").want(http.StatusOK)
+	mine.want("ended")
+	mine.ended()
+	r.pending(target.PlainJPY(0))
+	elsewhere.want("changed") // another session of the same person goes on
+	there.post("/sign-out-everywhere").want(http.StatusOK)
+	elsewhere.want("ended")
+	elsewhere.ended()
+	others.want("changed")
+	r.pending(target.PlainJPY(1))
+	others.want("changed")
+}

@@ -128,13 +128,18 @@ func (c *console) signOutEverywhere(v *visit) error {
 	if err := c.Sessions.EndAll(v.w, v.r, v.who); err != nil {
 		return err
 	}
+	c.live.doubt(listening(v.who))
 	return v.goTo("/sign-in")
 }
 
 // signOut ends the session.
 func (c *console) signOut(v *visit) error {
+	who, unknown := c.Sessions.Peek(v.r)
 	if err := c.Sessions.End(v.w, v.r); err != nil {
 		return err
+	}
+	if unknown == nil {
+		c.live.doubt(listening(who))
 	}
 	return v.goTo("/sign-in")
 }
