@@ -292,7 +292,7 @@ func (s *Service) standing(ctx context.Context, c Change, action connector.Regis
 	case preview.Stands:
 		return nil
 	case preview.DeniedNow:
-		return fault.New(fault.PolicyDenied, fault.Args{"rule": ruling.Rule})
+		return deniedNow(ruling)
 	}
 	back, err := s.Store.SendBack(ctx, c.Preview.Tenant, c.Preview.ID, ruling, s.clocks(action).PreviewTTL)
 	switch {
@@ -301,7 +301,16 @@ func (s *Service) standing(ctx context.Context, c Change, action connector.Regis
 	case !back:
 		return ErrNotClaimed // somebody else moved it first: its status says what became of it
 	}
-	if lost := c.Preview.Lost(); len(lost) > 0 {
+	return wantsMore(c.Preview)
+}
+
+func deniedNow(r preview.Ruling) error {
+	return fault.New(fault.PolicyDenied, fault.Args{"rule": r.Rule})
+}
+
+// wantsMore is the refusal of an approved change that people must approve once more.
+func wantsMore(p preview.Preview) error {
+	if lost := p.Lost(); len(lost) > 0 {
 		return fault.New(fault.ApprovalRequired, fault.Args{"names": strings.Join(lost, ", ")}).WithKey("fault.approval_required.removed")
 	}
 	return fault.New(fault.ApprovalRequired, nil).WithKey("fault.approval_required.tightened")

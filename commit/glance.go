@@ -58,6 +58,29 @@ func promptly[T any](ctx context.Context, s *Service, within time.Duration, call
 	}
 }
 
-// WhyNotApply is nil if this caller may apply the change as it stands with what they hold, else the refusal that Apply would give them.
-// What else stands in its way (a freeze, the target's own permissions, stricter rules) is asked at Apply.
-func (s *Service) WhyNotApply(who actor.Actor, c Change) error { return s.mayApply(who, "", c) }
+// WhyNotApply is nil if nothing of ours stands in the way of an apply by this caller now, else the refusal that Apply would give them: what
+// they lack, a freeze, or the policy. After approval_required Apply also sends the change back for approval; this moves nothing. The
+// target's own permissions and whether the target is held are asked at Apply, which asks all of this anew.
+func (s *Service) WhyNotApply(ctx context.Context, who actor.Actor, id preview.ID) error {
+	c, epochs, err := s.Store.Load(ctx, who.Tenant, id, false)
+	if err != nil {
+		return err
+	}
+	if err := s.mayApply(who, "", c); err != nil {
+		return err
+	}
+	if c.Status != StatusApproved {
+		return refusal(c)
+	}
+	if _, err := s.served(c, epochs); err != nil {
+		return err
+	}
+	standing, ruling, err := s.Recheck.Standing(ctx, c.Preview, c.Now)
+	switch {
+	case err != nil || standing == preview.Stands:
+		return err
+	case standing == preview.DeniedNow:
+		return deniedNow(ruling)
+	}
+	return wantsMore(c.Preview)
+}

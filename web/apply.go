@@ -9,9 +9,10 @@ import (
 
 // applyForm is the button of whoever may apply: the requester, or the human that an agent asked for.
 type applyForm struct {
-	// Shown says that the change is approved and this person's own; WhyNot says in words why they cannot apply it all the same.
-	Shown  bool
-	WhyNot string
+	// Shown says that the change is approved and this person's own; WhyNot says in words why it cannot be applied all the same, NotYou
+	// that it is this person who cannot. Back says why all that an apply would do is send it back for approval.
+	Shown, NotYou bool
+	WhyNot, Back  string
 	// Fresh is what the target shows now.
 	Fresh   *freshness
 	Problem *problem
@@ -23,10 +24,30 @@ func (c *console) applyFormOf(v *visit, y commit.Why) applyForm {
 		return applyForm{Problem: v.refusal}
 	}
 	f := applyForm{Shown: true, Fresh: c.freshnessOf(v, y), Problem: v.refusal}
-	if err := c.Commits.WhyNotApply(v.who, y.Change); err != nil {
-		f.WhyNot = v.problemOf(err).Message
+	err := c.Commits.WhyNotApply(v.r.Context(), v.who, y.Change.Preview.ID)
+	if err == nil {
+		return f
 	}
+	why := v.problemOf(err).Message
+	switch fault.CodeOf(err) {
+	case fault.ApprovalRequired:
+		f.Back = why
+		return f
+	case fault.Forbidden, fault.InsufficientScope:
+		f.NotYou = true
+	case fault.Internal:
+		c.Log.ErrorContext(v.r.Context(), "whether a change may be applied is not known", "request_id", v.requestID, "error", err)
+	}
+	f.WhyNot = why
 	return f
+}
+
+// hindrance is why nobody can apply the change as it stands, empty if somebody can or it is for this person alone.
+func (f applyForm) hindrance() string {
+	if f.NotYou {
+		return ""
+	}
+	return f.WhyNot + f.Back
 }
 
 // apply sends what was on the page, once, however often the form is sent. The page that it leads to shows what became of it.

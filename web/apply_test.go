@@ -1,13 +1,22 @@
 package web_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/cutonce/cutonce/approvals"
 	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/catalog"
+	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/internal/target"
 	"github.com/cutonce/cutonce/preview"
 )
@@ -140,7 +149,109 @@ func TestAFrozenChangeSaysSoWhenItIsApplied(t *testing.T) {
 	page := sato.get("/changes/" + id.String() + "?lang=en")
 	oper.post("/freeze", "what", "tenant:", "for", "1h", "reason", "the platform is down").want(http.StatusOK)
 	sato.submit(page, "form.apply").want(http.StatusLocked, "the platform is down")
+	for _, path := range []string{"", "/review"} { // the box says what the banner says, and offers nothing
+		frozen := sato.get("/changes/"+id.String()+path+"?lang=en").want(http.StatusOK, "cannot be applied before", "the platform is down")
+		frozen.wantNone("form.apply")
+		for _, text := range []string{"Applying sends exactly", "You cannot apply it from here."} {
+			if strings.Contains(frozen.text("main"), text) {
+				t.Errorf("%s: got %q beside a freeze", path, text)
+			}
+		}
+	}
 	if got := r.status(id).Status; got != commit.StatusApproved {
 		t.Errorf("status: got %s, want approved", got)
+	}
+}
+
+func TestAChangeThatLostItsApproverIsOnlySentBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.approved(target.PlainJPY(0))
+	sato := r.as("sato")
+	path := "/changes/" + id.String() + "?lang=en"
+	sato.get(path).want(http.StatusOK, "Applying sends exactly what is shown, once.")
+	_, err := r.approvals.Remove(t.Context(), approvals.RemovalOrder{Person: target.UserKim, By: cast["admin"], Reason: "left the agency"})
+	r.must(err)
+	page := sato.get(path).want(http.StatusOK, "may not approve any more", "Send it back for approval", "nothing is sent to the target")
+	if got := page.text(".settle"); strings.Contains(got, "Applying sends exactly") || strings.Contains(got, "Apply it") {
+		t.Errorf("the box: got %q, want it to offer no apply", got)
+	}
+	if got := r.status(id).Status; got != commit.StatusApproved {
+		t.Errorf("after it was looked at: got %s, want approved", got)
+	}
+	back := sato.submit(page, "form.apply").want(http.StatusConflict, "needs approval again", "The requester has to ask for approval.")
+	if strings.Contains(back.text("main"), "approval_request") {
+		t.Error("a person is told the name of an agent's tool")
+	}
+	back.wantNone("form.apply")
+	if got := r.status(id).Status; got != commit.StatusNeedsApproval {
+		t.Errorf("after it was sent back: got %s, want needs_approval", got)
+	}
+	if got := r.ads.Counters().Total.Received; got != 0 {
+		t.Errorf("requests at the target: got %d, want none", got)
+	}
+}
+
+// TestAChangeThatThePolicyDeniesByNowHasNoButton: what the policy counts has changed since the approval.
+func TestAChangeThatThePolicyDeniesByNowHasNoButton(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.approved(target.PlainJPY(0))
+	for _, tc := range []struct {
+		refusal error
+		says    string
+		button  int
+	}{
+		{fault.New(fault.PolicyDenied, fault.Args{"rule": "no-sundays"}), "The policy does not allow this change (rule no-sundays)", 0},
+		{fault.New(fault.ApprovalRequired, nil).WithKey("fault.approval_required.tightened"), "became stricter", 1},
+	} {
+		other := newRig(t, func(o *rig) {
+			o.deps.Commits, o.deps.Sessions = refusing{r.commits, tc.refusal}, personSessions{who: cast["sato"]}
+		})
+		page := other.browser().get("/changes/"+id.String()+"?lang=en").want(http.StatusOK, tc.says)
+		if got := page.Find("form.apply").Length(); got != tc.button {
+			t.Errorf("%v: got %d forms, want %d", tc.refusal, got, tc.button)
+		}
+		for _, text := range []string{"It may be applied.", "Applying sends exactly"} {
+			if strings.Contains(page.text("main"), text) {
+				t.Errorf("%v: got %q", tc.refusal, text)
+			}
+		}
+	}
+}
+
+// refusing is the commit service whose policy has moved on.
+type refusing struct {
+	*commit.Service
+	refusal error
+}
+
+func (r refusing) WhyNotApply(context.Context, actor.Actor, preview.ID) error { return r.refusal }
+
+// TestPeopleAreNotToldToolsNames: whatever refusal or explanation names an agent's tool has words of the console's own.
+func TestPeopleAreNotToldToolsNames(t *testing.T) {
+	t.Parallel()
+	tools := regexp.MustCompile(`change_status|approval_request|changes_find|_apply\b|_preview\b`)
+	for _, lang := range catalog.Languages {
+		raw, err := os.ReadFile("../internal/catalog/" + lang + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts map[string]any
+		if err := json.Unmarshal(raw, &texts); err != nil {
+			t.Fatal(err)
+		}
+		for key, text := range texts {
+			area, _, _ := strings.Cut(key, ".")
+			own := key
+			if area == "fault" || area == "why" {
+				if own = "web." + key; texts[own] == nil && tools.MatchString(fmt.Sprint(text)) {
+					t.Errorf("%s: %s names a tool, and the console has no words of its own", lang, key)
+				}
+			}
+			if strings.HasPrefix(own, "web.") && tools.MatchString(fmt.Sprint(texts[own])) {
+				t.Errorf("%s: %s names a tool to people", lang, own)
+			}
+		}
 	}
 }

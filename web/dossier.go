@@ -63,11 +63,18 @@ func (c *console) dossierOf(v *visit, y commit.Why) dossier {
 		d.Left = v.left(y.Until.Sub(y.Change.Now))
 	}
 	d.Apply = c.applyFormOf(v, y)
+	if why := d.Apply.hindrance(); why != "" && y.Text.Key == whyApproved {
+		d.Said = why
+	}
 	if len(p.Ruling.Needs) > 0 || p.Ruling.Confirm {
 		d.Quorum = v.quorumOf(c.Approvals.Item(v.who, p))
 	}
 	return d
 }
+
+// whyApproved is the explanation of a change in whose way nothing was seen to stand. What the policy says by now is asked by whoever may
+// apply it.
+const whyApproved = "why.approved"
 
 func (v *visit) explained(y commit.Why) string {
 	said := v.writer().Text(y)

@@ -60,7 +60,7 @@ func (f fakes) Glance(context.Context, actor.Actor, preview.Preview, time.Durati
 	return commit.Glance{Moved: f.why.Change.Preview.Round > 0, Columns: commit.Columns(f.why.Change.Preview.Plan, nil)}, nil
 }
 
-func (f fakes) WhyNotApply(actor.Actor, commit.Change) error { return nil }
+func (f fakes) WhyNotApply(context.Context, actor.Actor, preview.ID) error { return nil }
 
 var errSecret = errors.New("pq: relation secret_table does not exist")
 

@@ -33,7 +33,7 @@ type Commits interface {
 	Probe(ctx context.Context, who actor.Actor, id preview.ID) (commit.Change, error)
 	Resolve(ctx context.Context, r commit.Resolution) (commit.Change, error)
 	Apply(ctx context.Context, who actor.Actor, action string, id preview.ID, wait time.Duration) (commit.Change, error)
-	WhyNotApply(who actor.Actor, c commit.Change) error
+	WhyNotApply(ctx context.Context, who actor.Actor, id preview.ID) error
 	Glance(ctx context.Context, who actor.Actor, p preview.Preview, within time.Duration) (commit.Glance, error)
 }
 
