@@ -156,7 +156,7 @@ function decided(page) {
 let source, state = '', poller = 0;
 function tell(next) {
   if (next === state) return;
-  $('link').textContent = next === 'on' && !state ? '' : $('link').dataset[next];
+  $('link').textContent = next === 'on' && !state ? '' : $('link').dataset[next === 'on' ? 'kept' : next];
   $('link').className = state = next;
 }
 function end() { source?.close(); clearInterval(poller); tell('ended'); }
