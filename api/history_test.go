@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -44,6 +46,13 @@ func TestChangesAreTakenOut(t *testing.T) {
 	r.do(ask{method: "GET", path: "/v1/previews/export?format=xlsx", token: auditor}).want(t, 400, "invalid_input")
 	r.do(ask{method: "GET", path: "/v1/previews/export?since=yesterday", token: auditor}).want(t, 400, "invalid_input")
 	r.do(ask{method: "GET", path: "/v1/previews/export", token: r.token("kim")}).want(t, 403, "forbidden")
+	// A HEAD would be on record as an export, and nothing would have left.
+	head, err := http.DefaultClient.Do(r.request(ask{method: "HEAD", path: "/v1/previews/export", token: auditor}))
+	r.must(err)
+	_ = head.Body.Close()
+	if head.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(head.Header.Get("Allow"), "GET") {
+		t.Errorf("HEAD: got status %d, Allow %q, want 405 and GET", head.StatusCode, head.Header.Get("Allow"))
+	}
 }
 
 func TestChangesAreSearched(t *testing.T) {

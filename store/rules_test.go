@@ -127,6 +127,37 @@ func TestADenialAtApplyKeepsTheChange(t *testing.T) {
 	}
 }
 
+// What a page shows beside its button is what the apply would answer, and looking moves nothing.
+func TestWhyNotApplyIsWhatApplyWouldSay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.prepare("a", "new")
+	why := func() error { return r.commits.WhyNotApply(t.Context(), agent("bot"), p.ID) }
+	if err := why(); err != nil {
+		t.Errorf("with nothing in the way: got %v", err)
+	}
+	wantCode(t, r.commits.WhyNotApply(t.Context(), person("choi"), p.ID), fault.Forbidden)
+	for _, tc := range []struct {
+		now  policy.Ruling
+		want fault.Code
+	}{
+		{policy.Ruling{Verdict: policy.Deny, Rule: "ceiling", Version: policyVersion}, fault.PolicyDenied}, {people(leads), fault.ApprovalRequired},
+	} {
+		r.rules.set(tc.now)
+		wantCode(t, why(), tc.want)
+	}
+	if got := r.kinds(p.ID); len(got) != 1 {
+		t.Errorf("events after looking: got %v, want only its preparation", got)
+	}
+	r.rules.set(automatic)
+	if c, err := r.apply(p); err != nil || c.Status != commit.StatusApplied {
+		t.Errorf("got %s, %v, want applied", c.Status, err)
+	}
+	if err := why(); err != nil {
+		t.Errorf("once applied: got %v, want nothing to say", err)
+	}
+}
+
 func TestADeniedPreviewIsFinal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
