@@ -34,7 +34,7 @@ var consoleAttacks = []attack{
 	{"S2", "a session cookie planted before the person signs in", "every sign-in makes a new name; a planted one is nobody's", fixedSession},
 	{"S3", "two session cookies, one without __Host-, malformed ones", "none of them counts", twoCookies},
 	{"S4", "a form of another site posts a decision (Sec-Fetch-Site, Origin, Origin: null)", "refused before the session is looked at", crossSite},
-	{"S5", "a page of ours in another site's frame, script in a page of ours", "CSP on every answer of the console: no script, no frame, no foreign form target", framed},
+	{"S5", "a page of ours in another site's frame, script in a page of ours", "CSP on every answer of the console: no script but its own file, Trusted Types, no frame, no foreign form target", framed},
 	{"S6", "next= leads to another site", "only a path of ours is followed", openRedirect},
 	{"S7", "another Host, X-Forwarded-Host", "addresses come from the configuration, never from a request", hostGames},
 	{"S8", "an attempt to sign in that another browser began, a forged state, a code of another attempt, a replayed answer",

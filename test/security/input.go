@@ -66,7 +66,7 @@ func scriptInNames(w *world) {
 		r = w.send("GET", "/v1/previews/"+id+"?response_format=detailed", "", bearer(w.token(w.agent()))...)
 		want(w, "the API's media type", r.header.Get("Content-Type"), "application/json", "application/json; charset=utf-8")
 		for _, path := range []string{"/%3Cscript%3Ealert(1)%3C/script%3E", "/changes/%3Cscript%3E", "/?lang=%3Cscript%3E", "/sign-in?next=%22%3E%3Cscript%3E", "/history?cursor=%3Cscript%3E"} {
-			if r := b.get(path); strings.Contains(r.text, "<script") {
+			if r := b.get(path); strings.Contains(ownScript.ReplaceAllString(r.text, ""), "<script") {
 				w.fail("%s reflects the script", path)
 			}
 		}
