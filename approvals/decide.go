@@ -69,8 +69,7 @@ func (s *Service) decideAtOnce(ctx context.Context, who actor.Actor, id preview.
 		return preview.Preview{}, false, nil
 	}
 	decided, done, err := s.decide(ctx, who, p, p.SeenAt, d)
-	var refused *fault.Fault
-	if errors.As(err, &refused) || err == nil && (!done || decided.Revision == p.Revision) {
+	if err != nil || !done || decided.Revision == p.Revision {
 		return preview.Preview{}, false, nil
 	}
 	return decided, done, err

@@ -223,13 +223,12 @@ func (s *Service) applyAtOnce(
 	if standing, _, err := s.Recheck.Standing(ctx, c.Preview, c.Now); err != nil || standing != preview.Stands {
 		return Change{}, false, nil
 	}
-	if err := s.permitted(ctx, who, c, registered); err != nil {
-		c, err = s.reload(ctx, c, err)
-		return c, true, err
+	if s.permitted(ctx, who, c, registered) != nil {
+		return Change{}, false, nil
 	}
 	c, err = s.claimAndSend(ctx, who, c, epochs, registered, wait)
-	if errors.Is(err, ErrNotClaimed) || errors.Is(err, ErrEpochsMoved) {
-		return Change{}, false, nil
+	if err != nil && c.Status == StatusApproved {
+		return Change{}, false, nil // that it is approved was seen before this call, and is said by no answer
 	}
 	return c, true, err
 }
