@@ -69,10 +69,14 @@ func (s *Service) decideAtOnce(ctx context.Context, who actor.Actor, id preview.
 		return preview.Preview{}, false, nil
 	}
 	decided, done, err := s.decide(ctx, who, p, p.SeenAt, d)
-	if err != nil || !done || decided.Revision == p.Revision {
+	var refused *fault.Fault
+	switch {
+	case errors.As(err, &refused), err == nil && (!done || decided.Revision == p.Revision):
 		return preview.Preview{}, false, nil
+	case err != nil:
+		return preview.Preview{}, false, err // what was seen before the call is said by no answer
 	}
-	return decided, done, err
+	return decided, true, nil
 }
 
 func leastFor(d Decision) int {

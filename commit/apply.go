@@ -227,10 +227,22 @@ func (s *Service) applyAtOnce(
 		return Change{}, false, nil
 	}
 	c, err = s.claimAndSend(ctx, who, c, epochs, registered, wait)
+	if errors.Is(err, ErrNotClaimed) || errors.Is(err, ErrEpochsMoved) {
+		return Change{}, false, nil
+	}
 	if err != nil && c.Status == StatusApproved {
-		return Change{}, false, nil // that it is approved was seen before this call, and is said by no answer
+		c, err = s.anew(ctx, c, err)
 	}
 	return c, true, err
+}
+
+// anew is how a change stands now, beside an error: what was seen before the call is said by no answer.
+func (s *Service) anew(ctx context.Context, c Change, refusal error) (Change, error) {
+	fresh, _, err := s.Store.Load(ctx, c.Preview.Tenant, c.Preview.ID, false)
+	if err != nil {
+		return Change{}, refusal
+	}
+	return fresh, refusal
 }
 
 func (s *Service) clocks(a connector.Registered) connector.Clocks {
