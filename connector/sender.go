@@ -118,9 +118,11 @@ func (s *Sender) Send(ctx context.Context, out Outgoing) (Reply, error) {
 // other means than Send loses what a Sender promises.
 func (o Outgoing) Request(ctx context.Context) (*http.Request, error) { return o.request(ctx) }
 
-// request makes a request that net/http cannot repeat: its body is there even if it is empty, and cannot be had twice.
+// request makes a request that net/http cannot repeat: its body is there even if it is empty, and cannot be had twice. Only the
+// closer around it keeps net/http from repeating it. A reader of a type of our own would too, but net/http would send the
+// headers of such a body ahead of it, in a write of their own.
 func (o Outgoing) request(ctx context.Context) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, o.Method, o.URL, &once{r: bytes.NewReader(o.Body)})
+	req, err := http.NewRequestWithContext(ctx, o.Method, o.URL, io.NopCloser(bytes.NewReader(o.Body)))
 	if err != nil {
 		return nil, err
 	}
@@ -131,12 +133,6 @@ func (o Outgoing) request(ctx context.Context) (*http.Request, error) {
 	}
 	return req, nil
 }
-
-// once is a body of a type that net/http knows nothing about, so that it never takes it for empty or replayable.
-type once struct{ r *bytes.Reader }
-
-func (o *once) Read(p []byte) (int, error) { return o.r.Read(p) }
-func (o *once) Close() error               { return nil }
 
 func (s *Sender) transport(w *wire) *http.Transport {
 	t := &http.Transport{

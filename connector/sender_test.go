@@ -163,6 +163,41 @@ func TestRequestCannotBeReplayed(t *testing.T) {
 	}
 }
 
+// countingConn counts what is written to it.
+type countingConn struct {
+	net.Conn
+	writes *atomic.Int32
+}
+
+func (c countingConn) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// TestARequestLeavesInOneWrite: headers that go ahead of their body are a request that a cut can halve.
+func TestARequestLeavesInOneWrite(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	defer server.Close()
+	var writes atomic.Int32
+	transport := sender(t, HTTPConfig{}).transport(&wire{})
+	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		return countingConn{conn, &writes}, err
+	}
+	req, err := keyed(server.URL, `{"budget":1}`).Request(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if got := writes.Load(); got != 1 {
+		t.Fatalf("got %d writes, want headers and body in one", got)
+	}
+}
+
 func TestTransportOfASend(t *testing.T) {
 	t.Parallel()
 	tr := sender(t, HTTPConfig{}).transport(&wire{})

@@ -80,7 +80,7 @@ func run(ctx context.Context, c config) error {
 	s.run(ctx)
 	fmt.Println(s.verdict())
 	if !s.passed() {
-		return fmt.Errorf("%d of %d did not hold", s.of()-s.ok, s.of())
+		return fmt.Errorf("%d of %d did not hold\n%s", s.of()-s.ok, s.of(), strings.Join(s.failures, "\n")) // the end of a log is what is read
 	}
 	return nil
 }

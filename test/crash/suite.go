@@ -40,6 +40,7 @@ type suite struct {
 
 	mu             sync.Mutex
 	ok, lost, over int
+	failures       []string
 
 	shifting sync.Once
 	dir      string
@@ -161,6 +162,7 @@ func (s *suite) report(a attempt, w *world, took time.Duration) {
 	if w.held {
 		return
 	}
+	s.failures = append(s.failures, fmt.Sprintf("%s, recovered by %s: %s", a.name, a.way, w.failure))
 	fmt.Printf("    %s\n", w.failure)
 	for _, p := range w.processes {
 		fmt.Printf("    --- the log of %s (stops %v):\n%s\n", p.URL, p.Stops, tail(p.Log(), 20))
