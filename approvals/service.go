@@ -150,11 +150,8 @@ func (s *Service) Request(ctx context.Context, who actor.Actor, id preview.ID, j
 	if !preview.Owns(who, p) {
 		return preview.Preview{}, fault.New(fault.NotFound, nil)
 	}
-	if err := s.mayWrite(who, p); err != nil {
-		return p, err
-	}
-	if err := preview.CheckText("/justification", justification, 0, maxText); err != nil {
-		return p, err
+	if err := s.mayAsk(who, p, justification); err != nil {
+		return s.anew(ctx, p, err)
 	}
 	if p.State != preview.NeedsApproval {
 		return p, nil
@@ -173,6 +170,22 @@ func (s *Service) waiting(ctx context.Context, tenant string, id preview.ID) (pr
 	}
 	p, _, err := s.Store.Preview(ctx, tenant, id)
 	return p, err
+}
+
+// anew is how a change stands now, beside an error: what was seen before the call is said by no answer.
+func (s *Service) anew(ctx context.Context, p preview.Preview, refusal error) (preview.Preview, error) {
+	fresh, _, err := s.Store.Preview(ctx, p.Tenant, p.ID)
+	if err != nil {
+		return preview.Preview{}, refusal
+	}
+	return fresh, refusal
+}
+
+func (s *Service) mayAsk(who actor.Actor, p preview.Preview, justification string) error {
+	if err := s.mayWrite(who, p); err != nil {
+		return err
+	}
+	return preview.CheckText("/justification", justification, 0, maxText)
 }
 
 func (s *Service) mayWrite(who actor.Actor, p preview.Preview) error {

@@ -249,3 +249,42 @@ func TestAConnectorCannotReachWhatIsRemembered(t *testing.T) {
 		t.Errorf("sent %s, want what was stored", sent)
 	}
 }
+
+// TestNothingRememberedIsSaidBesideAnError: what a process saw before a call that fails is no answer to it.
+func TestNothingRememberedIsSaidBesideAnError(t *testing.T) {
+	t.Parallel()
+	r, wire := proxied(t)
+	ready := r.pending("a")
+	if _, err := r.commits.Status(t.Context(), person("kim", "leads"), ready.ID, 0, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.approve(ready, "kim"); err != nil {
+		t.Fatal(err)
+	}
+	waits := r.pending("b")
+	bare := r.prepare("c", "new")
+	if c, _, ok := r.store.RecallChange("acme", ready.ID); !ok || c.Status != commit.StatusApproved {
+		t.Fatalf("got %s, %t remembered, want approved", c.Status, ok)
+	}
+	short := agent("bot")
+	short.Scopes = []string{"ledger:read"}
+
+	if _, err := r.replica().previews.Cancel(t.Context(), agent("bot"), bare.ID, "no"); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := r.approvals.Request(t.Context(), short, bare.ID, ""); err == nil || p.State != preview.Canceled {
+		t.Errorf("a request without its scope: got %q and %v, want canceled beside an error", p.State, err)
+	}
+
+	other := r.prepare("d", "new")
+	wire.fall()
+	if c, err := r.apply(ready); err == nil || c.Status != "" {
+		t.Errorf("an apply: got %q and %v, want an error alone", c.Status, err)
+	}
+	if p, err := r.approve(waits, "kim"); err == nil || p.State != "" {
+		t.Errorf("a decision: got %q and %v, want an error alone", p.State, err)
+	}
+	if p, err := r.approvals.Request(t.Context(), short, other.ID, ""); err == nil || p.State != "" {
+		t.Errorf("a request: got %q and %v, want an error alone", p.State, err)
+	}
+}
