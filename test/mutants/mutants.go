@@ -28,7 +28,7 @@ func list() []mutant {
 		{"four-eyes", "four-eyes", []edit{{"approvals/decide.go", "p.Requester.Involves(who.Person())", "false"}}},
 		{"four-eyes-in-schema", "four-eyes", []edit{{"migrations/00003_previews.sql", "lower(p.requester ->> 'for'), ", ""}}},
 		{"get-body", "safe-sender", []edit{
-			{"connector/sender.go", "&once{r: bytes.NewReader(o.Body)}", "bytes.NewReader(o.Body)"},
+			{"connector/sender.go", "io.NopCloser(bytes.NewReader(o.Body))", "bytes.NewReader(o.Body)"},
 			{"connector/sender.go", "req.GetBody = nil", ""},
 		}},
 		{"redirect", "safe-sender", []edit{{"connector/sender.go", "transport.RoundTrip(req)", "(&http.Client{Transport: transport}).Do(req)"}}},
