@@ -49,11 +49,13 @@ type Rig struct {
 	// Move is someone else's change of the same thing.
 	Move func(t *testing.T)
 	// Refuse puts the target into a state in which it answers the prepared change with one of its documented refusals
-	// other than "it moved".
+	// other than "it moved". Nil for a target that documents none.
 	Refuse func(t *testing.T)
 	// InProgress makes the target answer the next send that the first request with its key is still being worked on. Nil
 	// for a target that has no such answer.
 	InProgress func(t *testing.T)
+	// PermissionsElsewhere says that Authorize asks something other than the target, which therefore need not answer.
+	PermissionsElsewhere bool
 	// Finds are calls of every find tool.
 	Finds map[string]connector.Input
 	// Hollow are bodies that look like an answer of the target's look-up and are none: half of one, one about another key.
