@@ -118,7 +118,7 @@ func (w *demoInstance) database(ctx context.Context) (address, described string,
 		return "", "", errors.New("the database URL is not readable")
 	}
 	at.Path = "/" + name
-	return at.String(), cluster.Describe(), nil
+	return at.String(), cluster.Describe() + "; a database of the demo's own (" + name + "), dropped at the end", nil
 }
 
 // startTarget starts one simulated platform as a process of its own.

@@ -108,6 +108,7 @@ func devSettings(f devFlags, environ []string) (config.Settings, error) {
 	if f.metricsListen != "" {
 		s.MetricsListen = f.metricsListen
 	}
+	var problems config.Problems
 	for name, given := range map[string]bool{
 		"CUTONCE_SECRET": s.Secret != "", "CUTONCE_ISSUER_URL": s.Issuer.URL != "", "CUTONCE_ISSUER2_URL": s.Issuer2.URL != "",
 		"CUTONCE_ISSUER3_URL": s.Issuer3.URL != "", "CUTONCE_AUDIENCES": len(s.Audiences) > 0, "CUTONCE_ADS_URL": s.Ads.URL != "",
@@ -115,8 +116,12 @@ func devSettings(f devFlags, environ []string) (config.Settings, error) {
 		"CUTONCE_DEPLOYS_URL": s.Deploys.URL != "", "CUTONCE_DEPLOYS_TOKEN": s.Deploys.Token != "", "CUTONCE_DEPLOYS_SYSTEM": s.Deploys.System != "",
 	} {
 		if given {
-			return s, config.Problems{name + " is set, but cutonce dev brings its own: unset it, or run cutonce serve"}
+			problems = append(problems, name+" is set, but cutonce dev brings its own: unset it, or run cutonce serve")
 		}
+	}
+	if len(problems) > 0 { // all at once, and in one order whatever the map's
+		slices.Sort(problems)
+		return s, append(problems, "if .cutonce/env was read into this shell: it is for the other commands, so use another shell here")
 	}
 	s.Migrate = true
 	return s, s.Check()

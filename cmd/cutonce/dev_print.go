@@ -51,38 +51,35 @@ func (p printer) instance(d *development, c *cast) {
 	p.line("MCP client configuration:")
 	p.line("%s", clientConfiguration(mcp, token))
 	p.line("")
-	p.line("Sign in at the console (invented people; whoever has a link is that person):")
+	p.line("Sign in at the console (made-up people; whoever opens a link is that person):")
 	for _, l := range links {
 		p.line("  %s (%s)", l.name, l.what)
 		p.line("    %s", l.url)
 	}
 	p.line("")
-	p.line("The development agent's token:")
-	p.line("  %s", token)
-	p.line("")
-	p.line("Everybody's token is in a file of %s, for the API and for other agents:", tokens)
+	p.line("Everybody's token, the agent's too, is in a file of %s, for the API and for other agents:", tokens)
 	p.line("  %s", strings.Join(names, ", "))
-	p.line("  (mori-agent and ono-agent are the platform team's agents, who roll deployments back)")
+	p.line("  (mori-agent and ono-agent are the platform team's agents, which roll deployments back)")
 	p.line("")
 	p.trial(origin(d.settings), token)
 	p.line("Try it as the operator, in another terminal:")
 	p.line("  . %s", sourced(env))
 	p.line("  %s changes list --status applying,unknown", os.Args[0])
-	p.line("  (the file holds this instance's whole configuration: %s verify, audit, restore and doctor take it, too)", os.Args[0])
-	p.line("  (%s approvers speaks as an admin: --token-file %s)", os.Args[0], filepath.Join(tokens, "admin"))
+	p.line("  (that file is this instance's whole configuration; %s verify, audit, restore and doctor use it, too)", os.Args[0])
+	p.line("  (approvers needs an admin: %s approvers list --token-file %s)", os.Args[0], filepath.Join(tokens, "admin"))
 	if d.settings.PolicyDir == "" {
 		p.line("")
-		p.line("The policy is the examples', written anew at every start. To try another: copy %s and name the copy in CUTONCE_POLICY_DIR.",
+		p.line("The policy is the example, rewritten at every start. To try your own: copy %s and name the copy in CUTONCE_POLICY_DIR.",
 			filepath.Join(d.dir.Path, "policies"))
 	}
 	p.line("")
-	p.line("Ctrl-C drains and ends all of it.")
+	p.line("Ctrl-C finishes what is under way and stops everything.")
 	p.line("ready in %.1f s", time.Since(d.began).Seconds())
 }
 
 // trial is one change from beginning to end, to paste line by line.
 func (p printer) trial(origin, token string) {
-	p.line("Try it as the agent, whom a person allows to raise a budget by 60 %%:")
+	p.line("Try one change, line by line: the agent asks for +60 %%, a person approves, the agent applies:")
 	p.line("  TOKEN='%s'", token)
 	p.line(`  call() { curl -sS -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -H 'Accept-Language: en' "$@"; }`)
 	p.line(`  call -d '{"query":"秋の特価"}' %s/v1/finds/campaigns_find`, origin)

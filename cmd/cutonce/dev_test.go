@@ -86,7 +86,7 @@ func (h home) start(t *testing.T, a addresses) started {
 	s.at.metrics = find(t, said, `Metrics +http://([0-9.:]+)/metrics\n`)
 	s.at.ads = find(t, said, `Ads +http://([0-9.:]+) `)
 	s.at.deploys = find(t, said, `Deploys +http://([0-9.:]+) `)
-	s.token = find(t, said, `agent's token:\n +(\S+)\n`)
+	s.token = find(t, said, `TOKEN='(\S+)'\n`)
 	s.adsPID = number(t, find(t, said, `Ads .*process (\d+);`))
 	s.deploysPID = number(t, find(t, said, `Deploys .*process (\d+);`))
 	data := find(t, said, `Postgres +private Postgres .*, data in (\S+)\n`)

@@ -59,7 +59,7 @@ func TestDevTakesSimulatorsThatRunAlready(t *testing.T) {
 	p.saw(p.stdout, `ready in`)
 	s := started{process: p}
 	said := p.stdout.String()
-	s.at.main, s.token = find(t, said, `Console +http://([0-9.:]+)/\n`), find(t, said, `agent's token:\n +(\S+)\n`)
+	s.at.main, s.token = find(t, said, `Console +http://([0-9.:]+)/\n`), find(t, said, `TOKEN='(\S+)'\n`)
 	for _, url := range urls {
 		if want := url + " (simulated platform, started by somebody else)"; !strings.Contains(said, want) {
 			t.Errorf("got %s, want %q in it", said, want)
