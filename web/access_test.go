@@ -149,7 +149,7 @@ func TestUnknownAndForeignReadAlike(t *testing.T) {
 		}
 		b.get("/").want(http.StatusOK, "Nothing waits for you.")
 		b.get("/?show=all").want(http.StatusOK, "Nothing waits for a decision.")
-		b.get("/history").want(http.StatusOK, "There is no such change.")
+		b.get("/history").want(http.StatusOK, "No change matches.")
 	}
 	rival.get("/nowhere/at/all").want(http.StatusNotFound, "nothing that you may see")
 }

@@ -151,7 +151,7 @@ func TestWhoTakesHistoryOut(t *testing.T) {
 			t.Errorf("%s: got status %d, want allowed %t", person, got.status, may)
 		}
 		if !may {
-			got.want(http.StatusForbidden, "Only an operator, an auditor or an admin may take changes out.")
+			got.want(http.StatusForbidden, "Only an operator, an auditor or an admin may export changes.")
 		}
 	}
 	r.as("auditor").get("/history/export.csv?status=nonsense").want(http.StatusUnprocessableEntity, "There is no such status.")

@@ -62,7 +62,7 @@ func TestTheQueueIsWhatWaitsForMe(t *testing.T) {
 		}
 	}
 	kim.get("/?risk=high").wantOne(".badge.high")
-	kim.get("/?action=deployment_rollback").want(http.StatusOK, "Nothing like that waits.")
+	kim.get("/?action=deployment_rollback").want(http.StatusOK, "Nothing that waits matches this.")
 	// Both groups are asked for the third: once kim has said yes it waits for others.
 	page := kim.get("/changes/" + both + "/review")
 	kim.submit(page, "form.decide", "decision", "approve")

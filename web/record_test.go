@@ -69,12 +69,12 @@ func TestTheRecordIsCheckedAgainstItsSeal(t *testing.T) {
 	id := r.prepare(target.PlainJPY(0), "12000", "Weekend sale")
 	auditor := r.as("auditor")
 	path := "/changes/" + id.String()
-	auditor.get(path).want(http.StatusOK, "The 1 event below is whole", "No seal covers it yet")
+	auditor.get(path).want(http.StatusOK, "The 1 event below is intact", "No seal covers it yet")
 	r.seal(id)
 	sealed := auditor.get(path).want(http.StatusOK, "covers all of them", "its signature was checked", "What this shows, and what it does not")
 	sealed.wantNone("#record.bad")
 	r.apply(id, commit.StatusApplied)
-	auditor.get(path).want(http.StatusOK, "All 3 events below are whole", "covers the events up to 1", "2 newer events are not sealed yet")
+	auditor.get(path).want(http.StatusOK, "All 3 events below are intact", "covers the events up to 1", "2 newer events are not sealed yet")
 	if got, want := auditor.get(path).Find(".timeline > li").Length(), 3; got != want {
 		t.Errorf("events: got %d, want %d", got, want)
 	}

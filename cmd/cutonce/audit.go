@@ -94,7 +94,7 @@ func auditExport() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&tenant, "tenant", "", "only this tenant's changes")
-	flags.StringVar(&since, "since", "", "only changes on which something has happened since, each of them whole")
+	flags.StringVar(&since, "since", "", "only changes on which something has happened since this time (such as 2026-01-02T15:04:05Z), each of them whole")
 	flags.StringVar(&out, "out", "", "the file to write instead of standard output")
 	return cmd
 }

@@ -17,7 +17,8 @@ const (
 )
 
 const changesHelp = `For operators, at any hour: what is not known, why, and how to settle it. It asks a running service's JSON API with the token of a
-person (` + bridgeURL + ` and ` + bridgeToken + `, or --url and --token-file), and holds nothing else: no database, no key, no target.
+person (` + bridgeURL + `, and ` + bridgeToken + ` or ` + bridgeTokenFile + `; or --url and --token-file), and holds nothing else: no database,
+no key, no target.
 
 Exit codes: 0 done; 1 the service refused, and said why; 2 wrong usage; 3 the service was not reached.`
 

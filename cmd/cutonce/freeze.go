@@ -92,7 +92,7 @@ func freezeSet(f *changesFlags) *cobra.Command {
 	var t frozenThing
 	var lasts time.Duration
 	cmd := &cobra.Command{
-		Use: "set --action NAME|--connector SYSTEM|--tenant|--everything --reason TEXT [--for 2h]", Short: "Freeze",
+		Use: "set --action NAME|--connector SYSTEM|--tenant|--everything --reason TEXT [--for 2h]", Short: "Freeze an action, a connector, the tenant or everything",
 		Args: exactly(0, "set takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kind, name := t.named()

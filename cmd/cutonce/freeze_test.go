@@ -22,7 +22,7 @@ func TestFreeze(t *testing.T) {
 		t.Errorf("applying under the freeze: got %q %s, want frozen", b.Code, b.Message)
 	}
 	wantOutput(t, "why", s.changes("oper", nil, "why", waiting), 0, "oper@agency.example has frozen the action budget_change until 20", "Moves next: an operator")
-	wantOutput(t, "list", run("kim", "list"), 0, "1 freeze stands.", "the platform bills twice, OPS-118")
+	wantOutput(t, "list", run("kim", "list"), 0, "1 freeze is in force.", "the platform bills twice, OPS-118")
 	wantOutput(t, "an approver lifts", run("kim", "lift", "--action", "budget_change"), exitRefused, "Only an operator")
 	wantOutput(t, "everything by an operator", run("oper", "set", "--everything", "--reason", "all of it"), exitRefused, "admin")
 	wantOutput(t, "misspelt", run("oper", "set", "--action", "budget_chnage", "--reason", "all of it"), exitRefused, "/name")

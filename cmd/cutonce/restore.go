@@ -74,7 +74,7 @@ func restoreDeclare() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "the time whose state was restored")
+	cmd.Flags().StringVar(&to, "to", "", "the time whose state was restored, such as 2026-01-02T15:04:05Z")
 	a.flags(cmd)
 	return cmd
 }

@@ -118,7 +118,7 @@ type SignIn struct {
 
 // Target is a system whose state is changed, with the service's own credential. It is served if its URL is set.
 type Target struct {
-	URL            string        `env:"URL" doc:"Its API. The actions of a platform without URL are not offered; serve needs at least one platform."`
+	URL            string        `env:"URL" doc:"Its API, which must be the one that the simulators speak (internal/target); any other platform needs a connector of its own (docs/wrap-in-go.md). The actions of a platform without URL are not offered; serve needs at least one platform."`
 	Token          Secret        `env:"TOKEN" doc:"The service's own bearer credential there. Required with the URL, or its _FILE."`
 	TokenFile      string        `env:"TOKEN_FILE" doc:"A file that holds the credential instead."`
 	System         string        `env:"SYSTEM" doc:"A name for host and account, such as ads.example/agency-jp. Locks and audit rest on it; never change it while changes are open. Required with the URL."`
