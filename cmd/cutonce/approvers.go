@@ -11,7 +11,7 @@ import (
 
 const approversHelp = `For admins: remove a person as an approver, whatever groups their token names, and restore them. It asks a running service's JSON API
 with the token of a person, as cutonce changes does. When remove comes back, nothing is claimed any more that rests on their approval: a change
-that was approved and lacks people without them is asked about again when it is applied. What had been claimed before is not called back.
+that was approved and lacks people without them goes back for approval when it is applied. What had been claimed before is not called back.
 Somebody is named by their subject, as tokens do; spelling in capitals and the issuer make no difference.
 
   cutonce approvers remove kim@agency.example --reason "Left the agency"

@@ -35,7 +35,7 @@ func verifyCommand() *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Hold the guarantees up against your own configuration, in a scratch schema",
+		Short: "Check the guarantees against your own configuration, in a scratch schema",
 		Long: "Reads the configuration of serve from the environment and shows the guarantees of --list on it: your database,\n" +
 			"policy, secret, clocks and identity provider. It works in a schema of its own (cutonce_verify_…), which it drops at\n" +
 			"the end, and changes nothing in the real tables. Nothing is sent to your targets: a counting target of its own\n" +
