@@ -123,9 +123,9 @@ type auditVerifyFlags struct {
 func auditVerify() *cobra.Command {
 	var f auditVerifyFlags
 	cmd := &cobra.Command{
-		Use: "verify FILE", Short: "Say whether an exported trail was tampered with, and where",
+		Use: "verify FILE --key KEY", Short: "Say whether an exported trail was tampered with, and where",
 		Long: "Checks every hash, seal and signature of an export, without the database, and names what was edited, deleted, put in, reordered,\n" +
-			"cut off or appended. FILE may be - for standard input.\n\n" +
+			"cut off or appended. FILE may be - for standard input. --key is required: keep the key elsewhere than the trail.\n\n" +
 			"Exit codes: 0 nothing is wrong; 1 something is, and all of it was listed; 2 wrong usage, or the file is not readable.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 && !f.database || len(args) != 0 && f.database {
