@@ -28,12 +28,13 @@ func (s *Service) Status(ctx context.Context, who actor.Actor, id preview.ID, wa
 }
 
 // Unclaimed is a change that was just read or written and that nobody has claimed, as Status would answer without asking the database
-// again. ok is false where there are executions to be read.
+// again. ok is false where there are executions to be read, and where the clock has ended but for a hold, which only a reading knows of.
 func Unclaimed(p preview.Preview) (c Change, ok bool) {
-	if p.SeenAt.IsZero() || p.State == preview.Claimed {
+	status := StatusOf(p, nil, p.SeenAt)
+	if p.SeenAt.IsZero() || p.State == preview.Claimed || p.State.Open() && status == StatusExpired {
 		return Change{}, false
 	}
-	return Change{Preview: p, Status: StatusOf(p, nil, p.SeenAt), Now: p.SeenAt}, true
+	return Change{Preview: p, Status: status, Now: p.SeenAt}, true
 }
 
 func (s *Service) visible(ctx context.Context, who actor.Actor, id preview.ID, detail bool) (Change, error) {

@@ -84,7 +84,7 @@ type Preview struct {
 	State    State
 	Ruling   Ruling
 	Deadline time.Time
-	// Revision goes up with each decision; it is the compare-and-set of votes.
+	// Revision goes up with each decision; it is the compare-and-set of votes. Like epochs, it is never the same again after a restore.
 	Revision int64
 	// Round goes up each time the change is sent back for approval; votes count only in their round.
 	Round         int

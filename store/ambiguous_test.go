@@ -306,10 +306,10 @@ func TestAPolicyWhoseActivationIsInDoubtIsActivatedOnce(t *testing.T) {
 			if err := r.store.ActivatePolicy(t.Context(), "p2", "the new rules"); err != nil {
 				t.Errorf("asked again: %v", err)
 			}
-			var epoch int
-			r.scalar(&epoch, `select policy_epoch from controls where tenant_id = ''`)
-			if epoch != 2 { // the rig's own, and this one
-				t.Errorf("got epoch %d, want 2", epoch)
+			var activated int
+			r.scalar(&activated, `select count(*) from control_events where scope = '' and kind = 'policy_activated'`)
+			if activated != 2 { // the rig's own, and this one
+				t.Errorf("got %d activations, want 2", activated)
 			}
 		})
 	}

@@ -29,8 +29,8 @@ with ok as materialized (
   returning r.removed_at
 ), u as (
   insert into controls as k (tenant_id, approvers_epoch, audit_seq, audit_head)
-  select @tenant, 1, 1, control_hash(decode(repeat('00', 32), 'hex'), @tenant, 1, ok.kind, @actor, ok.now, @body) from ok
-  on conflict (tenant_id) do update set approvers_epoch = k.approvers_epoch + 1, audit_seq = k.audit_seq + 1,
+  select @tenant, next_number(0), 1, control_hash(decode(repeat('00', 32), 'hex'), @tenant, 1, ok.kind, @actor, ok.now, @body) from ok
+  on conflict (tenant_id) do update set approvers_epoch = next_number(k.approvers_epoch), audit_seq = k.audit_seq + 1,
     audit_head = control_hash(k.audit_head, k.tenant_id, k.audit_seq + 1, (select kind from ok), @actor, (select now from ok), @body)
   returning k.tenant_id, k.audit_seq, k.audit_head, (select kind from ok) as kind, (select now from ok) as now
 ), ev as (
@@ -50,7 +50,7 @@ with gone as (
 ), ok as materialized (
   select clock_timestamp() as now, 'approver_restored' as kind from gone
 ), u as (
-  update controls k set approvers_epoch = k.approvers_epoch + 1, ` + nextControl + `
+  update controls k set approvers_epoch = next_number(k.approvers_epoch), ` + nextControl + `
   from ok where k.tenant_id = @tenant
   returning ` + controlEnd + `
 )` + controlChained

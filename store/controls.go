@@ -19,7 +19,7 @@ with known as materialized (select exists (select from policies where version = 
   select clock_timestamp() as now, case when before then 'policy_reinstated' else 'policy_activated' end as kind
   from known where @again or not before
 ), u as (
-  update controls k set policy_version = @version, policy_epoch = k.policy_epoch + 1, ` + nextControl + `
+  update controls k set policy_version = @version, policy_epoch = next_number(k.policy_epoch), ` + nextControl + `
   from ok where k.tenant_id = '' and k.policy_version <> @version
   returning ` + controlEnd + `
 )` + controlChained

@@ -24,8 +24,8 @@ with ok as materialized (
   delete from freezes g using ok where g.tenant_id = @scope and g.until <= ok.now and (g.kind, g.name) <> (@freeze_kind, @name)
 ), u as (
   insert into controls as k (tenant_id, frozen, freeze_epoch, audit_seq, audit_head)
-  select @scope, true, 1, 1, control_hash(decode(repeat('00', 32), 'hex'), @scope, 1, ok.kind, @actor, ok.now, @body) from ok
-  on conflict (tenant_id) do update set frozen = true, freeze_epoch = k.freeze_epoch + 1, audit_seq = k.audit_seq + 1,
+  select @scope, true, next_number(0), 1, control_hash(decode(repeat('00', 32), 'hex'), @scope, 1, ok.kind, @actor, ok.now, @body) from ok
+  on conflict (tenant_id) do update set frozen = true, freeze_epoch = next_number(k.freeze_epoch), audit_seq = k.audit_seq + 1,
     audit_head = control_hash(k.audit_head, k.tenant_id, k.audit_seq + 1, (select kind from ok), @actor, (select now from ok), @body)
   returning k.tenant_id, k.audit_seq, k.audit_head, (select kind from ok) as kind, (select now from ok) as now
 ), ev as (
@@ -42,7 +42,7 @@ with ok as materialized (
 ), gone as (
   delete from freezes f using ok where f.tenant_id = @scope and (f.until <= ok.now or f.kind = @freeze_kind and f.name = @name)
 ), u as (
-  update controls k set freeze_epoch = k.freeze_epoch + 1, frozen = exists (
+  update controls k set freeze_epoch = next_number(k.freeze_epoch), frozen = exists (
       select from freezes f where f.tenant_id = @scope and (f.until is null or f.until > ok.now) and (f.kind, f.name) <> (@freeze_kind, @name)),
     ` + nextControl + `
   from ok where k.tenant_id = @scope

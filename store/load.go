@@ -14,7 +14,8 @@ import (
 	"github.com/cutonce/cutonce/preview"
 )
 
-// sqlEpochs sums the deployment's and the tenant's epochs: each only grows, so an equal sum means that neither moved. frozen says that
+// sqlEpochs sums the deployment's and the tenant's epochs: each only grows, and is never again what it was before a restore, so an equal
+// sum means that neither moved. frozen says that
 // there are freezes, of which freeze_over names the one in the way of a change.
 const sqlEpochs = `
   select coalesce(bool_or(frozen), false) as frozen, coalesce(sum(freeze_epoch), 0)::bigint as freeze_epoch,

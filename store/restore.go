@@ -20,7 +20,7 @@ const sqlDeclareRestore = `
 with ok as materialized (
   select clock_timestamp() as now, 'restore_declared' as kind
 ), u as (
-  update controls k set restoring = true, restored_at = ok.now, freeze_epoch = k.freeze_epoch + 1,
+  update controls k set restoring = true, restored_at = ok.now, freeze_epoch = next_number(k.freeze_epoch),
     restored_to = case when k.restoring then least(k.restored_to, @to::timestamptz) else @to::timestamptz end,
     witness_number = coalesce(@number, k.witness_number), witness_hash = coalesce(@hash, k.witness_hash), ` + nextControl + `
   from ok where k.tenant_id = '' and (@number::bigint is null or (k.witness_number, k.witness_hash) is distinct from (@number, @hash::bytea)
@@ -84,7 +84,7 @@ const sqlFinishRestore = `
 with ok as materialized (
   select clock_timestamp() as now, 'restore_finished' as kind
 ), u as (
-  update controls k set restoring = false, freeze_epoch = k.freeze_epoch + 1, ` + nextControl + `
+  update controls k set restoring = false, freeze_epoch = next_number(k.freeze_epoch), ` + nextControl + `
   from ok where k.tenant_id = '' and k.restoring
   returning ` + controlEnd + `
 )` + controlChained

@@ -58,7 +58,7 @@ func (s *Store) Cancel(ctx context.Context, m preview.Move) (preview.Preview, bo
 const sqlRequestApproval = locked + `, ok as (
   select id, clock_timestamp() as now from l where state = 'needs_approval' and deadline > clock_timestamp()
 ), u as (
-  update previews p set state = 'pending', justification = @reason, requested_at = ok.now, revision = p.revision + 1,
+  update previews p set state = 'pending', justification = @reason, requested_at = ok.now, revision = next_number(p.revision),
     deadline = ok.now + @live_for::interval, ` + nextHead + `
   from ok where p.id = @id returning p.*, ok.now
 )` + chainedAndRead
@@ -119,7 +119,7 @@ const sqlDecide = locked + `, ok as (
   insert into decisions (preview_id, tenant_id, round, person, name, groups, approve, reason, digest, policy_version, decided_at)
   select id, @tenant, @round, @person, @name, @groups, @approve, @reason, @digest, @policy_version, now from ok
 ), u as (
-  update previews p set state = @next, revision = p.revision + 1,
+  update previews p set state = @next, revision = next_number(p.revision),
     deadline = case when @next <> @from and @next in ('approved', 'needs_approval') then ok.now + @live_for::interval else p.deadline end,
     approved_at = case when @next <> @from and @next = 'approved' then ok.now when @next = 'needs_approval' then null else p.approved_at end,
     ended_at = case when @next = 'rejected' then ok.now end, ended_by = case when @next = 'rejected' then @name else '' end,
@@ -171,7 +171,7 @@ const sqlConfirmed = locked + `, ok as (
   select id, clock_timestamp() as now from l
   where state = 'pending' and deadline > clock_timestamp() and digest = @digest and revision = @revision
 ), u as (
-  update previews p set state = 'approved', revision = p.revision + 1, deadline = ok.now + @live_for::interval, approved_at = ok.now,
+  update previews p set state = 'approved', revision = next_number(p.revision), deadline = ok.now + @live_for::interval, approved_at = ok.now,
     confirmed = jsonb_build_object('person', @person::text, 'name', @name::text, 'digest', encode(@digest, 'hex'), 'round', p.round, 'at', ok.now),
     ` + nextHead + `
   from ok where p.id = @id returning p.*, ok.now
@@ -200,7 +200,7 @@ func (s *Store) RecordConfirmation(ctx context.Context, c approvals.RecordedConf
 const sqlSendBack = locked + `, ok as (
   select id, clock_timestamp() as now from l where state = 'approved' and deadline > clock_timestamp()
 ), u as (
-  update previews p set state = 'needs_approval', round = p.round + 1, revision = p.revision + 1, ruling = @ruling,
+  update previews p set state = 'needs_approval', round = p.round + 1, revision = next_number(p.revision), ruling = @ruling,
     approved_at = null, confirmed = null, deadline = ok.now + @live_for::interval, ` + nextHead + `
   from ok where p.id = @id returning p.id, p.tenant_id, p.audit_seq, p.audit_head, ok.now
 )` + chained
