@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/commit"
@@ -56,6 +57,17 @@ func (c *console) export(v *visit, format answer.Format) error {
 
 func (c *console) exportCSV(v *visit) error    { return c.export(v, answer.CSV) }
 func (c *console) exportNDJSON(v *visit) error { return c.export(v, answer.NDJSON) }
+
+// taken lets an export be caused from here, or by an address that somebody opens themselves. Another site's link leads to the search that it
+// would take out: an export is on record under the reader's name.
+func taken(h handler) handler {
+	return func(v *visit) error {
+		if site := v.r.Header.Get("Sec-Fetch-Site"); site == "" || site == "same-origin" || site == "none" {
+			return h(v)
+		}
+		return v.goTo((&url.URL{Path: "/history", RawQuery: v.r.URL.RawQuery}).String())
+	}
+}
 
 // onlyGet refuses to say what a GET would answer: an export is on record as taken out, and by a HEAD nothing is.
 func onlyGet(v *visit) error {

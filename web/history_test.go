@@ -235,6 +235,27 @@ func TestAHeadOfAnExportTakesNothingOut(t *testing.T) {
 	}
 }
 
+// An export is on record under the name of whoever takes it, and so is not for another site to cause.
+func TestAnotherSitesLinkTakesNothingOut(t *testing.T) {
+	t.Parallel()
+	var taken atomic.Int32
+	r := newRig(t, func(r *rig) { r.deps.Exports = counted{&taken} })
+	auditor := r.as("auditor")
+	for site, want := range map[string]int32{"cross-site": 0, "same-site": 0, "same-origin": 1, "none": 1, "": 1} {
+		for _, path := range []string{"/history/export.csv?status=applied", "/history/export.ndjson?status=applied"} {
+			taken.Store(0)
+			auditor.headers = http.Header{"Sec-Fetch-Site": {site}}
+			got := auditor.get(path).want(http.StatusOK)
+			if taken.Load() != want {
+				t.Errorf("%q, %s: got %d exports, want %d", site, path, taken.Load(), want)
+			}
+			if at := got.url.RequestURI(); want == 0 && at != "/history?status=applied" {
+				t.Errorf("%q, %s: got to %s, want the search that it would have taken out", site, path, at)
+			}
+		}
+	}
+}
+
 // counted counts what is taken out, and hands over nothing.
 type counted struct{ taken *atomic.Int32 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -370,20 +369,13 @@ func (s eventStream) send(text string) error {
 	return s.to.Flush()
 }
 
-func writePlace(p preview.Place) string {
-	return strconv.FormatUint(p.Transaction, 10) + "." + p.ID.String() + "." + strconv.FormatInt(p.Seq, 10)
-}
+// writePlace names a transaction only. The event in it that was read last may be another tenant's, whose changes no page names; so a page
+// that comes back may be told once more of what it knows.
+func writePlace(p preview.Place) string { return strconv.FormatUint(p.Transaction, 10) }
 
 func readPlace(text string) (p preview.Place, ok bool) {
-	parts := strings.Split(text, ".")
-	if len(parts) != 3 {
-		return p, false
-	}
-	var err1, err2 error
-	p.Transaction, err1 = strconv.ParseUint(parts[0], 10, 64)
-	p.ID, ok = preview.ParseID(parts[1])
-	p.Seq, err2 = strconv.ParseInt(parts[2], 10, 64)
-	return p, ok && err1 == nil && err2 == nil
+	n, err := strconv.ParseUint(text, 10, 64)
+	return preview.Place{Transaction: n}, err == nil
 }
 
 // liveHere is where a page listens, to all changes of the tenant or to one; nil where it answers a post, which has no address to be read

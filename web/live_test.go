@@ -211,6 +211,34 @@ func TestStreamsEndBeforeTheProcessDoes(t *testing.T) {
 	kim.listen("/live").ended()
 }
 
+// midway is a feed whose reader has come into the middle of a transaction of another tenant's.
+type midway struct {
+	preview.Feed
+	at preview.Place
+}
+
+func (f midway) TailEnd(context.Context) (preview.Place, error) { return f.at, nil }
+
+func (f midway) Tail(context.Context, preview.Place, int) ([]preview.Moved, preview.Place, error) {
+	return nil, f.at, nil
+}
+
+func TestAPlaceNamesNoChange(t *testing.T) {
+	t.Parallel()
+	theirs := preview.NewID()
+	r := newRig(t, lively, func(r *rig) { r.deps.Feed = midway{at: preview.Place{Transaction: 7, ID: theirs, Seq: 3}} })
+	kim := r.as("kim")
+	path := streamOf(kim.get("/"))
+	s := kim.listen(path)
+	s.silent()
+	if named := path + " " + s.last; strings.Contains(named, theirs.String()) {
+		t.Errorf("got %s, which names another tenant's change", named)
+	}
+	if s.last == "" || !strings.Contains(path, "after=") {
+		t.Errorf("got %q and %q, want places", path, s.last)
+	}
+}
+
 // flaky is a feed that can be broken.
 type flaky struct {
 	preview.Feed

@@ -246,7 +246,7 @@ func (r *rig) serve(registry *connector.Registry) {
 	switch f, own := d.Feed.(*flaky); {
 	case own:
 		f.Feed = r.store
-	case r.store != nil:
+	case r.store != nil && d.Feed == nil:
 		d.Feed = r.store
 	}
 	r.console, err = web.New(d)

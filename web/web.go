@@ -190,8 +190,8 @@ func (c *console) routes() http.Handler {
 	mux.HandleFunc("GET /outcomes", c.signedIn(c.outcomes))
 	mux.HandleFunc("GET /history", c.signedIn(c.history))
 	if c.Exports != nil {
-		mux.HandleFunc("GET /history/export.csv", c.signedIn(c.exportCSV))
-		mux.HandleFunc("GET /history/export.ndjson", c.signedIn(c.exportNDJSON))
+		mux.HandleFunc("GET /history/export.csv", c.signedIn(taken(c.exportCSV)))
+		mux.HandleFunc("GET /history/export.ndjson", c.signedIn(taken(c.exportNDJSON)))
 		mux.HandleFunc("HEAD /history/export.csv", c.open(onlyGet))
 		mux.HandleFunc("HEAD /history/export.ndjson", c.open(onlyGet))
 	}
