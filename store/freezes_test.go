@@ -167,6 +167,39 @@ func TestAFreezeReturnsAfterTheClaimsBeforeItAndListsThem(t *testing.T) {
 	}
 }
 
+// A replay can cause the effect as a send can: one that begins while a freeze is set has begun when the freeze answers, or not at all.
+func TestAFreezeReturnsAfterTheReplaysBeforeIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, remembers(time.Hour))
+	p, _ := r.swallowed("a")
+	release := r.hold(p.ID) // the replay has read what is frozen, and waits for the row
+	begun, frozen := make(chan bool, 1), make(chan error, 1)
+	go func() {
+		ok, err := r.store.BeginProbe(t.Context(), commit.Key{Tenant: "acme", ID: p.ID}, uuid.New(), commit.Replay, time.Minute, time.Second)
+		if err != nil {
+			t.Error(err)
+		}
+		begun <- ok
+	}()
+	r.awaitBlocked(1)
+	go func() {
+		_, err := r.commits.Freeze(t.Context(), r.order(commit.FreezeTenant, "", operator("lee")))
+		frozen <- err
+	}()
+	r.await(`select frozen or exists (select from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and not granted
+		and database = (select oid from pg_database where datname = current_database()))
+		from (select coalesce(bool_or(frozen), false) as frozen from controls) c`)
+	early := false
+	r.scalar(&early, `select coalesce(bool_or(frozen), false) from controls`)
+	release()
+	if ok := receive(t, begun); ok && early {
+		t.Error("a replay began after the freeze had answered")
+	}
+	if err := receive(t, frozen); err != nil {
+		t.Errorf("freeze: %v", err)
+	}
+}
+
 func TestAFreezeHoldsReplaysAndNotLookUps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, remembers(time.Hour), other)

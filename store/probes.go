@@ -126,12 +126,33 @@ select exists (select from ok)`
 func (s *Store) BeginProbe(
 	ctx context.Context, k commit.Key, attempt uuid.UUID, kind commit.AttemptKind, holdFor, settleFor time.Duration,
 ) (bool, error) {
-	ok, err := s.move(ctx, sqlBeginProbe, pgx.NamedArgs{
+	args := pgx.NamedArgs{
 		"id": k.ID.UUID(), "tenant": k.Tenant, "item": k.Item, "attempt": attempt, "kind": string(kind), "hold_for": holdFor,
 		"settle_for": settleFor,
-	})
+	}
+	var ok bool
+	var err error
+	if kind == commit.Replay {
+		ok, err = s.beginReplay(ctx, args)
+	} else {
+		ok, err = s.move(ctx, sqlBeginProbe, args)
+	}
 	if err != nil {
 		return false, fmt.Errorf("beginning a probe: %w", err)
 	}
 	return ok, nil
+}
+
+// beginReplay holds the lock that a freeze waits for, as a claim does.
+func (s *Store) beginReplay(ctx context.Context, args pgx.NamedArgs) (ok bool, err error) {
+	err = s.pipeline(ctx, s.pool, func(b *pgx.Batch) {
+		b.Queue(sqlClaimGuard)
+		b.Queue(sqlBeginProbe, args)
+	}, func(r pgx.BatchResults) error {
+		if _, err := r.Exec(); err != nil {
+			return err
+		}
+		return r.QueryRow().Scan(&ok)
+	})
+	return ok, err
 }
