@@ -6,12 +6,6 @@ create table policies (
 );
 comment on table policies is 'Every policy text that was ever active, by the hash that rulings name.';
 
--- The number after this one. It grows, and is of its moment: a database that was restored from a backup counts on from where it was, and
--- must not come to numbers again that stood for something else in the time that it has forgotten. Processes may remember that.
-create function next_number(this bigint) returns bigint language sql volatile parallel safe as $$
-  select greatest($1 + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
-$$;
-
 create table controls (
   tenant_id       text primary key,
   frozen          boolean not null default false,
@@ -21,11 +15,10 @@ create table controls (
   approvers_epoch bigint  not null default 0
 );
 comment on table controls is
-  'What a claim rests on beside its preview. An epoch goes up with every change (next_number); the claim compares it inside its transaction. '
+  'What a claim rests on beside its preview. An epoch goes up with every change; the claim compares it inside its transaction. '
   'The row with the empty tenant is the whole deployment.';
 insert into controls (tenant_id) values ('');
 
 -- +goose Down
 drop table controls;
 drop table policies;
-drop function next_number;
