@@ -20,7 +20,7 @@ func (d *Deployment) sealKey(_ context.Context, see *Seen) {
 	}
 	derived := d.Settings.SealKeyFile == ""
 	if derived {
-		see.warn("set CUTONCE_SEAL_KEY_FILE where the secret's holders shall not sign", "seals are signed with a key made from the deployment's secret (%s)", d.Key.ID())
+		see.warn("set CUTONCE_SEAL_KEY_FILE where the secret's holders must not sign", "seals are signed with a key made from the deployment's secret (%s)", d.Key.ID())
 	}
 	if !d.migrated() || d.facts.Last == nil {
 		see.ok("key %s; nothing is sealed yet to hold it up against", d.Key.ID())

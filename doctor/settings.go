@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -99,7 +101,7 @@ func (d *Deployment) signIn(ctx context.Context, see *Seen) {
 	at, err := d.SignIn(ctx)
 	switch {
 	case err != nil:
-		see.fail("check CUTONCE_SIGNIN_ISSUER and the network", "the provider does not tell how people sign in: %v", err)
+		see.fail("check CUTONCE_SIGNIN_ISSUER and the network", "the provider does not tell how people sign in: %v", cmp.Or(errors.Unwrap(err), err))
 	case !trustworthy(at):
 		see.fail("let the provider publish https addresses", "people would sign in at %s, in the clear", at)
 	default:

@@ -117,7 +117,7 @@ func configurationPage() string {
 		"A variable that begins with `CUTONCE_` and is not below refuses the start and is named; all problems are listed at once. " +
 		"The effective settings are logged at the start, without secrets. `cutonce serve --help` prints the same list.\n\n" +
 		"`cutonce dev` brings its own database, secret, issuer and platforms; the listeners, the clocks, the policy folder, the pool " +
-		"and the log level can be set for it too, and its flags stand above them.\n\n" +
+		"and the log level can be set for it too, and its flags win over them.\n\n" +
 		"## A minimal production configuration\n\n```sh\n" +
 		"export CUTONCE_DATABASE_URL_FILE=/run/secrets/cutonce-database-url  # an empty Postgres database of its own\n" +
 		"export CUTONCE_SECRET_FILE=/run/secrets/cutonce-secret              # openssl rand -hex 32, the same on every replica\n" +
@@ -125,6 +125,7 @@ func configurationPage() string {
 		"export CUTONCE_LISTEN=0.0.0.0:8780\n" +
 		"export CUTONCE_ISSUER_URL=https://issuer.example                    # its tokens name https://cutonce.example as audience\n" +
 		"export CUTONCE_ISSUER_HUMAN_CLIENTS=cutonce-console                 # people sign in through these clients; others are agents\n" +
+		"export CUTONCE_ISSUER_TENANT=agency-jp                              # or leave it out, and its tokens carry a tenant claim\n" +
 		"export CUTONCE_SIGNIN_CLIENT_ID=cutonce-console                     # redirect URL: https://cutonce.example/sign-in/done\n" +
 		"export CUTONCE_SIGNIN_CLIENT_SECRET_FILE=/run/secrets/cutonce-console\n" +
 		"export CUTONCE_POLICY_DIR=/etc/cutonce/policies\n" +
@@ -132,6 +133,9 @@ func configurationPage() string {
 		"export CUTONCE_ADS_TOKEN_FILE=/run/secrets/ads-token\n" +
 		"export CUTONCE_ADS_SYSTEM=ads.example/agency-jp\n" +
 		"cutonce serve\n```\n\n" +
+		"- *Tokens.* An access token names the public URL as its audience and carries scopes (`ads:read`, `ads:budget`, `deploy:read`, " +
+		"`deploy:rollback`), `groups` (who may decide, as the policy names them), `roles` ([roles](roles.md)), and the tenant. Other names " +
+		"for the claims: `CUTONCE_ISSUER_CLAIM_…`.\n" +
 		"- *Schema.* `serve` brings it up to date at its start; replicas wait for one another. Where its role may not change tables, set " +
 		"`CUTONCE_MIGRATE=false` and run `cutonce migrate` first, with a role that may. Work is done as two roles, which the first migration creates or asks for ([runbook](runbook.md#serve-with-a-login-that-owns-nothing)). A database that holds somebody else's tables and none of ours is refused.\n" +
 		"- *Probes.* `/healthz` says that the process runs, `/readyz` that the database answers and that the policy loaded here is the one in force.\n" +
