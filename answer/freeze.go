@@ -69,9 +69,11 @@ func (w Writer) Frozen(f commit.Frozen) Frozen {
 	for _, c := range f.InFlight {
 		out.InFlight = append(out.InFlight, w.Change(c))
 	}
-	out.Message = w.Texts.T("join.sentences", map[string]any{
-		"first": w.ended(out.Freeze.Message), "second": w.Texts.T("freeze.in_flight", map[string]any{"n": len(f.InFlight)}),
-	})
+	onTheirWay := w.Texts.T("freeze.none_in_flight", nil)
+	if n := len(f.InFlight); n > 0 {
+		onTheirWay = w.Texts.T("freeze.in_flight", map[string]any{"n": n})
+	}
+	out.Message = w.Texts.T("join.sentences", map[string]any{"first": w.ended(out.Freeze.Message), "second": onTheirWay})
 	return out
 }
 
