@@ -151,7 +151,12 @@ func TestUnknownAndForeignReadAlike(t *testing.T) {
 		b.get("/?show=all").want(http.StatusOK, "Nothing waits for a decision.")
 		b.get("/history").want(http.StatusOK, "No change matches.")
 	}
-	rival.get("/nowhere/at/all").want(http.StatusNotFound, "nothing that you may see")
+	nowhere := rival.get("/nowhere/at/all").want(http.StatusNotFound, "nothing that you may see", "Check the address")
+	nowhere.wantOne("nav a[href='/history']")
+	if strings.Contains(nowhere.text("main"), "what you entered") {
+		t.Error("somebody who typed nothing is told to check it")
+	}
+	r.browser().get("/nowhere/at/all").want(http.StatusNotFound, "Check the address").wantNone("nav")
 }
 
 func TestDocumentIsTheBytesUnderTheDigest(t *testing.T) {

@@ -26,6 +26,9 @@ func (c *console) applyFormOf(v *visit, y commit.Why) applyForm {
 	f := applyForm{Shown: true, Fresh: c.freshnessOf(v, y), Problem: v.refusal}
 	err := c.Commits.WhyNotApply(v.r.Context(), v.who, y.Change.Preview.ID)
 	if err == nil {
+		if y.WaitsFor != "" { // Apply would answer target_busy
+			f.WhyNot = v.t("web.apply.busy", "preview_id", y.WaitsFor)
+		}
 		return f
 	}
 	why := v.problemOf(err).Message

@@ -163,6 +163,21 @@ func TestAFrozenChangeSaysSoWhenItIsApplied(t *testing.T) {
 	}
 }
 
+// TestAHeldTargetHasNoButton: where Apply would only say that the target is held, the page says so and by what.
+func TestAHeldTargetHasNoButton(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.approved(target.PlainJPY(0))
+	holder := r.unknown(target.PlainJPY(0))
+	for _, path := range []string{"", "/review"} {
+		page := r.as("sato").get("/changes/"+id.String()+path+"?lang=en").want(http.StatusOK, "It cannot be applied yet: the change "+holder.String()+" holds this target")
+		page.wantNone("form.apply")
+	}
+	if got := r.status(id).Status; got != commit.StatusApproved {
+		t.Errorf("status: got %s, want approved", got)
+	}
+}
+
 func TestAChangeThatLostItsApproverIsOnlySentBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

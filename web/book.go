@@ -136,7 +136,7 @@ func checkNode(node parse.Node, used map[string]bool, texts *catalog.Texts) erro
 			used[strings.TrimSuffix(partial, ".html")] = true
 		}
 	case *parse.CommandNode:
-		if len(n.Args) < 2 || n.Args[0].String() != "t" {
+		if len(n.Args) < 2 || n.Args[0].String() != "t" && n.Args[0].String() != "lead" {
 			return nil
 		}
 		if key, ok := n.Args[1].(*parse.StringNode); ok && !has(texts, key.Text) {

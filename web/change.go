@@ -104,6 +104,9 @@ func (c *console) showChange(v *visit, status int, y commit.Why, form settleForm
 	if q := page.Quorum; q != nil && q.WhyNot == "" && (approve && q.Voted == "" || reject && !q.Confirm) {
 		page.Review = "/changes/" + page.Change.PreviewID + "/review"
 	}
+	if q := page.Quorum; q != nil && !approve {
+		q.WhyNot = "" // what is approved waits for no more of them
+	}
 	return c.show(v, status, "change", &page)
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cutonce/cutonce/connector"
+	"github.com/cutonce/cutonce/internal/actor"
 	"github.com/cutonce/cutonce/internal/fault"
 )
 
@@ -101,9 +102,12 @@ func (c *console) fail(v *visit, err error) {
 		page.Kept = v.kept()
 	}
 	if code == fault.NotFound {
-		page.Title = v.t("web.failure.title.not_found")
+		page.frame = c.frameOf(v, v.t("web.failure.title.not_found"), "").astray()
 	}
 	page.Problem = v.problemOf(err)
+	if code == fault.NotFound { // nothing was typed wrongly but the address
+		page.Problem.Next = v.t("web.next.not_found")
+	}
 	if showing := c.show(v, statusOf(err), "failure", &page); showing != nil {
 		c.Log.ErrorContext(v.r.Context(), "the failure's page failed", "request_id", v.requestID, "error", showing)
 		http.Error(v.w, "internal error "+v.requestID, http.StatusInternalServerError)
@@ -120,5 +124,11 @@ func statusOf(err error) int {
 	return statuses[f.Code]
 }
 
-// nowhere is any other address.
-func (c *console) nowhere(*visit) error { return fault.New(fault.NotFound, nil) }
+// nowhere is any other address. Whoever is signed in finds their lists around it.
+func (c *console) nowhere(v *visit) error {
+	if who, err := c.Sessions.Peek(v.r); err == nil && who.Kind == actor.Human {
+		v.who = who
+		v.speak(c)
+	}
+	return fault.New(fault.NotFound, nil)
+}

@@ -78,6 +78,18 @@ func (c *console) frameOf(v *visit, title, section string) frame {
 	return f
 }
 
+// astray is the frame of a page that is not there: its choices lead to the first list and do not repeat the address, so that one change
+// that cannot be seen reads like any other.
+func (f frame) astray() frame {
+	for i, l := range f.Langs {
+		f.Langs[i].Href = withQuery("/", "lang", l.Lang)
+	}
+	for i, z := range f.Zones {
+		f.Zones[i].Href = withQuery("/", "zone", z.Name)
+	}
+	return f
+}
+
 // hereIn is this page in another language.
 func (v *visit) hereIn(lang string) string { return v.hereWith("lang", lang) }
 

@@ -165,13 +165,9 @@ func (c *console) banner(v *visit) []answer.Freeze {
 	return all
 }
 
-// freezeWords is a freeze in one sentence, its end in the reader's zone.
+// freezeWords is a freeze in one sentence. Its end stands beside it, as a time that the page shows in the reader's zone.
 func (v *visit) freezeWords(f commit.Freeze) answer.Freeze {
 	out := v.writer().Freeze(f)
-	key, args := "web.frozen."+string(f.Kind), []any{"by", out.By, "reason", out.Reason, "name", out.Name}
-	if f.Until != nil {
-		key, args = key+"_until", append(args, "until", v.stamp(*f.Until))
-	}
-	out.Message = v.t(key, args...)
+	out.Message = v.t("web.frozen."+string(f.Kind), "by", out.By, "reason", out.Reason, "name", out.Name)
 	return out
 }

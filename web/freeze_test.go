@@ -19,7 +19,7 @@ func TestOperatorsFreezeAndLift(t *testing.T) {
 	p.wantNone("option[value='everything:']") // that is for admins
 	p = oper.submit(p, "form.freeze", "what", "action:budget_change", "for", "4h", "reason", "The platform bills <b>twice</b>.")
 	p.want(http.StatusOK, "The action budget_change", "<b>twice</b>", "What it stops", "What goes on")
-	if got := p.text(".frozen"); !strings.Contains(got, "oper@agency.example has frozen the action budget_change until") {
+	if got := p.text(".frozen"); !strings.Contains(got, "oper@agency.example has frozen the action budget_change: The platform bills <b>twice</b>. Until 2") {
 		t.Errorf("on top: got %q", got)
 	}
 	if p.url.Path != "/freeze" {

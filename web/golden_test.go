@@ -24,6 +24,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "HASH"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UUID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)`), "TIME"},
+	{regexp.MustCompile(` – <time datetime="TIME">TIME</time>`), ""},
 	{regexp.MustCompile(`\d+ (hours|minutes) left|残り \d+ (時間|分)`), "LEFT"},
 	{regexp.MustCompile(`(less than a minute|\d+ minutes?) before this page|表示の(直前、1 分以内| \d+ 分前)`), "AGO"},
 	{regexp.MustCompile(`\n\s*\n+`), "\n"},

@@ -8,17 +8,17 @@ type pageSpec struct {
 }
 
 var pages = map[string]pageSpec{
-	"failure": {&failurePage{}, []string{"kept"}},
-	"signin":  {&signInPage{}, []string{"kept"}},
+	"failure": {&failurePage{}, []string{"kept", "time"}},
+	"signin":  {&signInPage{}, []string{"kept", "time"}},
 	"queue":   {&queuePage{}, []string{"diff", "figures", "marked", "time"}},
 	"review": {&reviewPage{}, []string{
-		"agent", "apply", "badge", "columns", "diff", "document", "figures", "fresh", "marked", "problem", "quorum", "time",
+		"agent", "apply", "badge", "cap", "columns", "diff", "document", "figures", "fresh", "marked", "problem", "quorum", "time",
 	}},
 	"change": {&changePage{}, []string{
 		"again", "agent", "apply", "attempt", "badge", "behind", "columns", "diff", "document", "figures", "fresh", "marked", "problem",
 		"quorum", "rule", "sent", "settle", "time", "timeline", "unusual",
 	}},
-	"bulk":     {&bulkPage{}, []string{"badge", "diff", "figures", "marked", "problem"}},
+	"bulk":     {&bulkPage{}, []string{"badge", "diff", "figures", "marked", "problem", "time"}},
 	"outcomes": {&outcomesPage{}, []string{"badge", "columns", "diff", "marked", "time"}},
 	"freeze":   {&freezePage{}, []string{"badge", "marked", "problem", "time"}},
 	"history":  {&historyPage{}, []string{"badge", "diff", "marked", "problem", "time"}},

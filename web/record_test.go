@@ -185,7 +185,7 @@ func TestWhyAFreezeIsInTheWay(t *testing.T) {
 	_, err := r.commits.Freeze(t.Context(), commit.FreezeOrder{Kind: commit.FreezeTenant, By: cast["oper"], Reason: "month's end", For: 3600e9})
 	r.must(err)
 	page := r.as("auditor").get("/changes/"+id.String()).want(http.StatusOK, "It is approved, and cannot be applied before", "JST", "oper@agency.example has frozen all changes here (month's end)")
-	if got := page.text(".frozen"); !strings.Contains(got, "JST: month's end") || strings.Contains(got, "T0") {
+	if got := page.text(".frozen"); !strings.Contains(got, "here: month's end Until 2") || !strings.Contains(got, "JST") || strings.Contains(got, "T0") {
 		t.Errorf("on top: got %q, want the end in the reader's zone", got)
 	}
 	r.as("tanaka").get("/changes/"+id.String()).want(http.StatusOK, "承認済みですが、")

@@ -75,7 +75,7 @@ func (c *console) showReview(v *visit, status int, y commit.Why, form decisionFo
 	page.Named = strings.Contains(page.Change.Summary, t.Name) && strings.Contains(page.Change.Summary, t.ID)
 	for _, e := range page.Change.Exposure {
 		if !e.Fits {
-			page.Tight = append(page.Tight, v.t("web.cap.full", "cap", e.Cap)+" "+e.Message)
+			page.Tight = append(page.Tight, v.t("web.cap.full", "cap", e.Cap, "left", shown(e.Left), "limit", shown(e.Limit), "asked", shown(e.Asked)))
 		}
 	}
 	page.buttons(y)

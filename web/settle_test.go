@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cutonce/cutonce/commit"
+	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/target"
 	"github.com/cutonce/cutonce/preview"
 )
@@ -215,5 +216,21 @@ func TestWhatWasNotAppliedSaysWhy(t *testing.T) {
 	asked := oper.get("/changes/"+waiting.String()).want(http.StatusOK, "nobody has been asked yet")
 	if got := asked.text(".timeline"); !strings.Contains(got, "Prepared dev-agent for sato@agency.example") {
 		t.Errorf("the timeline: got %q", got)
+	}
+}
+
+// TestOperatorsAreHandedAnOutcomeOnce: a look that proves nothing once more is told as a look. The record keeps each under its own kind.
+func TestOperatorsAreHandedAnOutcomeOnce(t *testing.T) {
+	t.Parallel()
+	c := little(commit.StatusUnknown)
+	for i, kind := range []string{"probed", "handed_over", "handed_over"} {
+		c.Events = append(c.Events, commit.Event{Seq: int64(i + 1), Kind: kind, Actor: "service:cutonce", Body: "{}"})
+	}
+	why := commit.Why{Change: c, Text: connector.Say("why.unknown.operator", nil)}
+	page := fakeRig(t, fakes{why: why}, cast["oper"]).browser().get("/changes/" + c.Preview.ID.String() + "?lang=en").want(http.StatusOK)
+	for seq, want := range map[string]string{"1": "Looked at the target", "2": "Handed over to operators", "3": "Looked again, still with operators"} {
+		if got := page.text("#event-" + seq + " strong"); got != want {
+			t.Errorf("event %s: got %q, want %q", seq, got, want)
+		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 // entry is one event of a timeline: what it says in words, and under them the bytes that its hash covers.
 type entry struct {
 	answer.Event
+	// Told is the kind under which it is told: one that only says again what the one before it said is told as that.
+	Told  string
 	Facts []fact
 }
 
@@ -38,8 +40,12 @@ var told = []struct{ member, family, how string }{
 // timeline writes a change's events, the first of them first. It leaves none out.
 func (v *visit) timeline(events []answer.Event) []entry {
 	all := make([]entry, 0, len(events))
-	for _, e := range events {
-		all = append(all, entry{Event: e, Facts: v.facts(e.Body)})
+	for i, e := range events {
+		told := e.Kind
+		if told == "handed_over" && i > 0 && events[i-1].Kind == told {
+			told += "_still"
+		}
+		all = append(all, entry{Event: e, Told: told, Facts: v.facts(e.Body)})
 	}
 	return all
 }

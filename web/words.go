@@ -17,6 +17,7 @@ import (
 func functions(in tongue, texts *catalog.Texts, a assets) template.FuncMap {
 	return template.FuncMap{
 		"t":      func(key string, args ...any) (string, error) { return say(texts, key, args) },
+		"lead":   func(key string) string { return lead(texts.T(key, nil)) },
 		"word":   func(family, name string) string { return word(texts, family, name) },
 		"link":   in.link,
 		"chosen": in.choice,
@@ -49,6 +50,14 @@ func say(texts *catalog.Texts, key string, args []any) (string, error) {
 		}
 	}
 	return texts.T(key, named), nil
+}
+
+// lead is a text that stands before another one. A space parts the two, unless the text ends with a wide colon or stop, which has one in it.
+func lead(text string) string {
+	if strings.HasSuffix(text, "：") || strings.HasSuffix(text, "。") {
+		return text
+	}
+	return text + " "
 }
 
 // word is a name of the services in the reader's language, or the bare name where the catalogue does not know it (an event

@@ -12,7 +12,7 @@ const note = (text, as) => Object.assign(document.createElement('p'), { textCont
 let clock = 0;
 const setClock = (said, asked) => { if (said) clock = Date.parse(said) - asked; };
 const now = () => clock + performance.now();
-const ago = new Intl.RelativeTimeFormat(lang);
+const ago = new Intl.RelativeTimeFormat(lang, { numeric: 'auto' });
 const write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
 function tick() {
