@@ -117,7 +117,7 @@ func polled(w *scene) {
 // statesWritten wants words where there is nothing, nowhere, and nobody who may.
 func statesWritten(w *scene) {
 	t := w.as("kim", inEnglish)
-	for path, words := range map[string]string{"/": "waits", "/outcomes": "no unknown outcome", "/history": "no such change"} {
+	for path, words := range map[string]string{"/": "waits", "/outcomes": "no unknown outcome", "/history": "No change matches"} {
 		t.open(path)
 		t.shows(words)
 	}
