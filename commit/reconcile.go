@@ -227,7 +227,7 @@ func (s *Service) lookup(
 	finding, err := prompt(ctx, s, func() (connector.Finding, error) {
 		return a.Connector.Lookup(ctx, c.Preview.Plan.Clone(), s.call(c, k.Item))
 	})
-	r.Found, r.Evidence = finding.Found, finding.Evidence
+	r.Found, r.Evidence = finding.Found, c.Preview.Plan.Without(finding.Evidence)
 	switch {
 	case err != nil:
 		r.Found, r.Evidence = connector.EffectUnsure, map[string]any{"cause": causeOf(err)}
@@ -269,7 +269,7 @@ func (s *Service) replay(
 		return a.Connector.Execute(ctx, c.Preview.Plan.Clone(), s.call(c, k.Item))
 	})
 	if err == nil {
-		r.Found, r.Evidence = connector.EffectFound, receipt.Evidence
+		r.Found, r.Evidence = connector.EffectFound, c.Preview.Plan.Without(receipt.Evidence)
 		return r
 	}
 	r.Evidence = map[string]any{"replay": string(connector.Classify(err))}

@@ -294,9 +294,9 @@ func (r Result) of(p connector.Plan, receipt connector.Receipt, err error) Resul
 	var drifted *connector.DriftedError
 	switch {
 	case err == nil:
-		r.Evidence = receipt.Evidence
+		r.Evidence = p.Without(receipt.Evidence)
 	case errors.As(err, &refused):
-		r.Reason, r.Evidence = refused.Reason, map[string]any{"status": refused.Status}
+		r.Reason, r.Evidence = p.WithoutText(refused.Reason), map[string]any{"status": refused.Status}
 	case errors.As(err, &drifted):
 		if drifted.Now != nil {
 			return r.drifted(p, *drifted.Now)
@@ -315,12 +315,41 @@ type Column struct {
 	AtPreview connector.Value `json:"at_preview"`
 	Now       connector.Value `json:"now"`
 	Requested connector.Value `json:"requested"`
+	// Shows is there for a sensitive field, in the place of its values, which are kept nowhere but in the plan: what it is now.
+	Shows Shows `json:"shows,omitempty"`
+}
+
+// Shows is how a sensitive field stands at the target.
+type Shows string
+
+// The ways: as it was at the preview, as was asked for, at something else, or not known.
+const (
+	ShowsPreview   Shows = "at_preview"
+	ShowsRequested Shows = "requested"
+	ShowsOther     Shows = "other"
+	ShowsUnknown   Shows = "unknown"
+)
+
+func showsOf(c connector.Change, now connector.Value) Shows {
+	switch {
+	case !now.Known():
+		return ShowsUnknown
+	case now.Equal(c.Before):
+		return ShowsPreview
+	case now.Equal(c.After):
+		return ShowsRequested
+	}
+	return ShowsOther
 }
 
 // Columns sets a plan beside the target as it is now.
 func Columns(p connector.Plan, now map[string]connector.Value) []Column {
 	columns := make([]Column, 0, len(p.Changes))
 	for _, c := range p.Changes {
+		if c.Sensitive {
+			columns = append(columns, Column{Field: c.Field, Shows: showsOf(c, now[c.Field])})
+			continue
+		}
 		columns = append(columns, Column{Field: c.Field, AtPreview: c.Before, Now: now[c.Field], Requested: c.After})
 	}
 	return columns

@@ -81,6 +81,10 @@ type Change struct {
 	Field  string `json:"field"`
 	Before Value  `json:"before"`
 	After  Value  `json:"after"`
+	// Sensitive says that both values are secret or personal: they are hashed, approved and sent like all others, and hidden from
+	// everybody who reads the change until somebody who may has them revealed, on record. Nothing else of the plan's and the
+	// impact's may name them but the request's body and the input.
+	Sensitive bool `json:"sensitive,omitempty"`
 }
 
 // Value is a field's value: an amount of money, a text, or not known (both empty).

@@ -252,6 +252,29 @@ func TestARulingSaysWhatItSaw(t *testing.T) {
 	}
 }
 
+// A rule compares the real values of a sensitive field; what it saw is kept and shown without them.
+func TestARulingDoesNotSayWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	p := parse(t, one(`after.contact.text == "pay@agency.example" && before.daily_budget.krw > krw(0) && change.daily_budget > percent(1) && input.contact == "pay@agency.example"
+		&& input.reason == "because" && after.image.text == "v2"`, "deny"))
+	facts := budget("KRW", 300, 400)
+	facts.Input["contact"], facts.Input["reason"] = "pay@agency.example", "because"
+	facts.Plan.Changes[0].Sensitive = true
+	facts.Plan.Changes = append(facts.Plan.Changes,
+		connector.Change{Field: "contact", After: connector.Text("pay@agency.example"), Sensitive: true}, connector.Change{Field: "image", After: connector.Text("v2")})
+	got := p.Evaluate(facts)
+	want := map[string]string{
+		"after.contact": connector.Mask, "before.daily_budget": connector.Mask, "change.daily_budget": connector.Mask, "input.contact": connector.Mask,
+		"input.reason": "because", "after.image": "v2",
+	}
+	if got.Verdict != policy.Deny {
+		t.Errorf("got %s, want deny by the real values", got.Verdict)
+	}
+	if diff := cmp.Diff(want, got.Saw); diff != "" {
+		t.Errorf("saw (-want +got):\n%s", diff)
+	}
+}
+
 func TestTwoChangesOfOneFieldSayNothing(t *testing.T) {
 	t.Parallel()
 	facts := budget("KRW", 1, 2)

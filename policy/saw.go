@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 
+	"github.com/cutonce/cutonce/connector"
 	"github.com/cutonce/cutonce/internal/visible"
 )
 
@@ -68,6 +69,9 @@ func (s *scope) saw(looks []look) map[string]string {
 }
 
 func (s *scope) text(l look) string {
+	if s.hides(l) {
+		return connector.Mask
+	}
 	switch l.root {
 	case "before":
 		return s.before(l.field).String()
@@ -98,6 +102,18 @@ func (s *scope) text(l look) string {
 		return notThere
 	}
 	return bounded(fmt.Sprint(value))
+}
+
+// hides reports whether a rule looked at what people may not read: a sensitive field, or, where there is one, whatever was asked for
+// but its reason. The rule itself compares the real values.
+func (s *scope) hides(l look) bool {
+	switch l.root {
+	case "before", "after", "change":
+		return s.field(l.field).Sensitive
+	case "input":
+		return s.facts.Plan.Sensitive() && l.field != "reason"
+	}
+	return false
 }
 
 func (c cell) String() string {

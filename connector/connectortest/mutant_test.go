@@ -128,6 +128,11 @@ func mutants() map[string]struct {
 			prepare: func(_ context.Context, _ *adbudget.Connector, p *connector.Plan, _ *connector.Impact) {
 				p.Version = "*"
 			}}},
+		"names what it hides": {"prepare/the_plan_stands_on_its_own", mutant{
+			prepare: func(_ context.Context, _ *adbudget.Connector, p *connector.Plan, i *connector.Impact) {
+				p.Changes[0].Sensitive = true
+				i.Summary.Args["again"] = p.Changes[0].After.Amount.Decimal()
+			}}},
 		"has a warning without a text": {"describe", mutant{
 			prepare: func(_ context.Context, _ *adbudget.Connector, _ *connector.Plan, i *connector.Impact) {
 				i.Warnings = append(i.Warnings, connector.Warning{Code: "unheard_of"})

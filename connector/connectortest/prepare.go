@@ -3,6 +3,7 @@ package connectortest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"maps"
 	"strings"
@@ -88,6 +89,9 @@ func testPlan(t *testing.T, s Subject) {
 	}
 	if plan.Target.ID == "" || plan.Target.Kind == "" || len(plan.Changes) == 0 || impact.Summary.Key == "" {
 		t.Errorf("the plan lacks its target, changes or summary: %+v", plan)
+	}
+	if said := fmt.Sprint(canonical(t, impact), canonical(t, plan.Target), plan.Version, plan.Request.Path); plan.WithoutText(said) != said {
+		t.Errorf("the impact, the target, the version or the path names a value of %v", plan.SensitiveFields())
 	}
 	reading, err := b.conn.Read(t.Context(), plan.Target)
 	if err != nil {
