@@ -81,6 +81,9 @@ type Row struct {
 	Label  string `json:"label"`
 	Before *Value `json:"before"`
 	After  *Value `json:"after"`
+	// Sensitive says that the values are secret or personal, and Changed, which is there only then, whether they differ.
+	Sensitive bool  `json:"sensitive,omitempty"`
+	Changed   *bool `json:"changed,omitempty"`
 }
 
 // Value is an amount (decimal string and ISO 4217 code) or a text; null where the value is not known.
@@ -90,6 +93,8 @@ type Value struct {
 	Text     string `json:"text,omitempty"`
 	// Shown is the value as people read it.
 	Shown string `json:"shown"`
+	// Masked says that there is a value and that it is hidden: Shown stands for it and tells nothing of it.
+	Masked bool `json:"masked,omitempty"`
 }
 
 // Figure is one number of the impact.
@@ -202,6 +207,8 @@ type Column struct {
 	AtPreview *Value `json:"at_preview"`
 	Now       *Value `json:"now"`
 	Requested *Value `json:"requested"`
+	// Shows is there where the values are masked: at_preview, requested, other or unknown is what the field is now.
+	Shows string `json:"shows,omitempty"`
 }
 
 // Request is exactly what is sent, but for credentials and the key header.

@@ -20,9 +20,7 @@ func (w Writer) Change(c commit.Change) Change {
 		Changes: []Row{}, Summary: w.Say(p.Impact.Summary), Warnings: w.warnings(p), Approval: w.approval(p), Outcome: w.outcome(c),
 	}
 	for _, change := range p.Plan.Changes {
-		out.Changes = append(out.Changes, Row{
-			Field: change.Field, Label: w.Label("field_name", change.Field), Before: w.Value(change.Before), After: w.Value(change.After),
-		})
+		out.Changes = append(out.Changes, w.row(p, change))
 	}
 	if p.State.Open() {
 		out.ExpiresAt = when(p.Deadline)
@@ -36,7 +34,7 @@ func (w Writer) Change(c commit.Change) Change {
 // Asked writes a change for whoever decides on it: even the concise format says who asked, with which words, and the digest.
 func (w Writer) Asked(c commit.Change) Change {
 	out := w.Change(c)
-	out.Digest, out.RequestedBy, out.Input = c.Preview.Digest.String(), requester(c.Preview), c.Preview.Input
+	out.Digest, out.RequestedBy, out.Input = c.Preview.Digest.String(), requester(c.Preview), w.input(c.Preview)
 	return out
 }
 
@@ -157,10 +155,7 @@ func (w Writer) Columns(detail map[string]any) []Column {
 	}
 	var out []Column
 	for _, c := range held.Evidence.Columns {
-		out = append(out, Column{
-			Field: c.Field, Label: w.Label("field_name", c.Field), AtPreview: w.Value(c.AtPreview), Now: w.Value(c.Now),
-			Requested: w.Value(c.Requested),
-		})
+		out = append(out, w.Column(c))
 	}
 	return out
 }
@@ -169,13 +164,16 @@ func (w Writer) detail(out *Change, c commit.Change) {
 	p := c.Preview
 	out.Digest, out.ActionVersion, out.CreatedAt = p.Digest.String(), p.ActionVersion, when(p.CreatedAt)
 	out.RequestedBy = requester(p)
-	out.Input, out.Reverts = p.Input, p.Reverts
+	out.Input, out.Reverts = w.input(p), p.Reverts
 	out.Figures = w.Figures(p.Impact)
 	out.Reversible, out.Reversal = &p.Impact.Reversible, w.Say(p.Impact.Reversal)
 	out.Ruling = &Ruling{Verdict: string(p.Ruling.Verdict), Rule: p.Ruling.Rule, PolicyVersion: p.Ruling.Version, Risk: p.Ruling.Risk, Saw: p.Ruling.Saw}
 	out.Exposure = w.Exposures(c.Exposure)
 	r := p.Plan.Request
 	out.Request = &Request{Method: r.Method, Path: r.Path, Body: string(r.Body), Precondition: r.Precondition}
+	if w.Hides(p) {
+		out.Request.Body = connector.Mask
+	}
 	for _, a := range c.Attempts {
 		out.Attempts = append(out.Attempts, Attempt{
 			ID: a.ID.String(), Kind: string(a.Kind), StartedAt: a.StartedAt.UTC(), FinishedAt: a.FinishedAt, Result: a.Result, Evidence: a.Evidence,

@@ -132,7 +132,7 @@ func (t *Table) line(value any) error {
 
 func (t *Table) cells(c commit.Change) []string {
 	p, shown := c.Preview, t.writer.Change(c)
-	field, before, after, currency := t.values(p.Plan.Changes)
+	field, before, after, currency := t.values(p.Plan.Changes, shown.Changes)
 	approved, rejected := deciders(shown.Approval)
 	row := []string{
 		shown.PreviewID, shown.Status, shown.Action, shown.Target.System, shown.Target.Kind, shown.Target.ID, shown.Target.Name, shown.Summary,
@@ -165,24 +165,24 @@ func (t *Table) outcomeCells(c commit.Change, o *Outcome) []string {
 
 // values writes what changes. One amount stands as a plain number beside its currency, so that a spreadsheet can add it up; several
 // fields stand in one cell, each with its name.
-func (t *Table) values(changes []connector.Change) (field, before, after, currency string) {
-	if len(changes) == 1 {
+func (t *Table) values(changes []connector.Change, rows []Row) (field, before, after, currency string) {
+	if len(changes) == 1 && !changes[0].Sensitive {
 		a, b := plainly(changes[0].Before), plainly(changes[0].After)
 		return changes[0].Field, a, b, currencyOf(changes[0])
 	}
 	var names, olds, news []string
-	for _, c := range changes {
-		names = append(names, c.Field)
-		olds, news = append(olds, c.Field+"="+t.shown(c.Before)), append(news, c.Field+"="+t.shown(c.After))
+	for _, r := range rows {
+		names = append(names, r.Field)
+		olds, news = append(olds, r.Field+"="+shownOf(r.Before)), append(news, r.Field+"="+shownOf(r.After))
 	}
 	return strings.Join(names, "; "), strings.Join(olds, "; "), strings.Join(news, "; "), ""
 }
 
-func (t *Table) shown(v connector.Value) string {
-	if w := t.writer.Value(v); w != nil {
-		return w.Shown
+func shownOf(v *Value) string {
+	if v == nil {
+		return ""
 	}
-	return ""
+	return v.Shown
 }
 
 func plainly(v connector.Value) string {

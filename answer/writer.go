@@ -39,6 +39,9 @@ type Writer struct {
 	Detailed bool
 	// RequestID is put into answers to internal errors, for operators.
 	RequestID string
+	// Revealed is the one change whose sensitive values are written, because it is on record that the reader is shown them
+	// (commit.Service.Reveal). Those of all others are masked, whoever reads.
+	Revealed preview.ID
 }
 
 // Of writes the answer to one call: the fault if there is one, with the change beside it where the caller may see it.
@@ -239,7 +242,8 @@ func toolFor(next fault.Next, op Op, c commit.Change) (string, map[string]any) {
 	case fault.NextPrepareAgain:
 		// The old input is offered where it is still meant: its values are absolute, and a new preview measures them against what
 		// is there now, for the policy and people to judge anew. After a withdrawal or a refusal it may be wrong.
-		if c.Status == commit.StatusExpired || drifted(c) {
+		// Nor is it where it holds what is hidden: whoever sent that has it, and a mask must not be sent in its place.
+		if (c.Status == commit.StatusExpired || drifted(c)) && !c.Preview.Plan.Sensitive() {
 			return action + "_preview", map[string]any(c.Preview.Input)
 		}
 		return action + "_preview", nil

@@ -59,6 +59,7 @@ type Changes interface {
 	List(ctx context.Context, who actor.Actor, f commit.Filter) ([]commit.Change, string, error)
 	Probe(ctx context.Context, who actor.Actor, id preview.ID) (commit.Change, error)
 	Resolve(ctx context.Context, r commit.Resolution) (commit.Change, error)
+	Reveal(ctx context.Context, who actor.Actor, id preview.ID) (commit.Change, error)
 	Export(ctx context.Context, who actor.Actor, o commit.ExportOrder, each func(commit.Change) error) (more bool, err error)
 }
 

@@ -29,6 +29,8 @@ type call struct {
 	who      actor.Actor
 	query    url.Values
 	detailed bool
+	// revealed is the change whose hidden values the answer holds, because that is on record.
+	revealed preview.ID
 
 	// For the log line.
 	subject string
@@ -68,7 +70,7 @@ func (c *call) speak() {
 }
 
 func (c *call) writer() answer.Writer {
-	return answer.Writer{Texts: c.texts, Detailed: c.detailed, RequestID: c.requestID}
+	return answer.Writer{Texts: c.texts, Detailed: c.detailed, RequestID: c.requestID, Revealed: c.revealed}
 }
 
 // previewID reads the ID of the path. What cannot be an ID gets the answer of an unknown one.

@@ -68,6 +68,8 @@ type settings struct {
 	// limit and maxOpen are the preview service's.
 	limit   func(actor.Actor, string) error
 	maxOpen int
+	// front stands before the platform's connector, if it is set.
+	front func(*adbudget.Connector) connector.Connector
 }
 
 type option func(*settings)
@@ -133,7 +135,11 @@ func (r *rig) wire(s settings) {
 	ads, err := adbudget.New(s.ads)
 	r.must(err)
 	r.t.Cleanup(ads.Close)
-	registry, err := connector.NewRegistry(ads)
+	var front connector.Connector = ads
+	if s.front != nil {
+		front = s.front(ads)
+	}
+	registry, err := connector.NewRegistry(front)
 	r.must(err)
 	rules, err := policy.Load(s.rules)
 	r.must(err)

@@ -61,7 +61,7 @@ func (s somebody) holds(p actor.Power, scope string) bool {
 
 // aboutOne reports whether a power is over one change.
 func aboutOne(p actor.Power) bool {
-	return slices.Contains([]actor.Power{actor.Read, actor.Request, actor.Apply, actor.Cancel, actor.Decide, actor.Probe, actor.Resolve}, p)
+	return slices.Contains([]actor.Power{actor.Read, actor.Request, actor.Apply, actor.Cancel, actor.Decide, actor.Probe, actor.Resolve, actor.Reveal}, p)
 }
 
 // exercise is a call of a route that nothing but the caller's powers can refuse with 401, 403 or 404.
@@ -97,6 +97,7 @@ func exercises() map[string]exercise {
 		"POST /v1/previews/{id}/undo":             {body: object{"reason": "a test of roles"}},
 		"POST /v1/previews/{id}/probe":            {},
 		"POST /v1/previews/{id}/resolve":          {body: object{"outcome": "applied", "reason": "a test of roles", "evidence": "a ticket"}},
+		"POST /v1/previews/{id}/reveal":           {},
 		"GET /v1/freezes":                         {},
 		"POST /v1/freezes":                        {body: object{"kind": "tenant", "reason": "a test of roles"}},
 		"DELETE /v1/freezes":                      {query: "?kind=tenant", before: frozen},

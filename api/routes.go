@@ -67,6 +67,7 @@ func routes() []route {
 		{method: http.MethodPost, path: "/v1/previews/{id}/undo", query: format, power: actor.Read, serve: (*call).undo},
 		{method: http.MethodPost, path: "/v1/previews/{id}/probe", query: format, power: actor.Probe, serve: (*call).probe},
 		{method: http.MethodPost, path: "/v1/previews/{id}/resolve", query: format, power: actor.Resolve, serve: (*call).resolve},
+		{method: http.MethodPost, path: "/v1/previews/{id}/reveal", query: format, power: actor.Reveal, serve: (*call).reveal},
 		{method: http.MethodGet, path: "/v1/freezes", power: actor.SeeFreezes, serve: (*call).freezes},
 		{method: http.MethodPost, path: "/v1/freezes", query: format, power: actor.Freeze, serve: (*call).freeze},
 		{method: http.MethodDelete, path: "/v1/freezes", query: []string{paramKind, paramName, paramReason}, power: actor.Freeze, serve: (*call).thaw},

@@ -238,6 +238,9 @@ type Store interface {
 	// Resolve records an operator's statement. moved is false if the state did not allow it, or if somebody has said something
 	// since Resolution.Seen was read.
 	Resolve(ctx context.Context, r Resolution) (moved bool, err error)
+	// Revealed records that somebody is shown the values of sensitive fields, in the change's own chain. recorded is false for an
+	// unknown ID. Nothing may be shown unless it is true.
+	Revealed(ctx context.Context, tenant string, id preview.ID, by actor.Actor, fields []string) (recorded bool, err error)
 	// List lists changes of a tenant, the newest first.
 	List(ctx context.Context, f Filter) ([]Change, string, error)
 }

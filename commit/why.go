@@ -134,8 +134,8 @@ func explain(c Change) Why {
 		w.Until = c.Preview.Deadline
 	}
 	for _, event := range c.Events {
-		if event.Kind != "probed" && event.Kind != "handed_over" {
-			w.Since = event.At // looking again is no change
+		if event.Kind != "probed" && event.Kind != "handed_over" && event.Kind != "revealed" {
+			w.Since = event.At // looking again is no change, and neither is reading
 		}
 	}
 	if len(c.Executions) > 0 {

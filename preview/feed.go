@@ -13,7 +13,7 @@ type Moved struct {
 	Seq  int64
 	Kind string
 	At   time.Time
-	// Before is the kind of the event before it in the chain, empty for the first.
+	// Before is the kind of the event before it in the chain, empty for the first. Reveals, which move nothing, are passed over.
 	Before string
 }
 

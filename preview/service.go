@@ -248,6 +248,15 @@ func Reviews(who actor.Actor) bool {
 	return who.May(actor.ReadAll)
 }
 
+// MayReveal reports whether the caller may see the hidden values of p: a person who settles or audits changes, or who has a seat in its
+// ruling and was not removed. Whoever asked for it gets no more than they sent.
+func MayReveal(who actor.Actor, p Preview) bool {
+	if who.Tenant != p.Tenant || p.Requester.Involves(who.Person()) {
+		return false
+	}
+	return who.May(actor.Reveal) || who.May(actor.Decide) && Seated(who, p.Ruling) && p.RemovalOf(who.Person()) == nil
+}
+
 // Seated reports whether the caller is in a group that the ruling asks for.
 func Seated(who actor.Actor, r Ruling) bool {
 	for _, seats := range r.Needs {

@@ -43,6 +43,8 @@ type ledger struct {
 	// resolvers is how many operators the action asks for.
 	resolvers int
 	suffix    string
+	// sensitive makes the text one that is hidden.
+	sensitive bool
 }
 
 func newLedger() *ledger {
@@ -81,7 +83,7 @@ func (l *ledger) Prepare(_ context.Context, _ actor.Actor, _ string, in connecto
 	return connector.Plan{
 		Target: r.Target, Version: r.Version,
 		Request: connector.Request{Method: "PUT", Path: "/" + r.Target.ID, Body: json.RawMessage(fmt.Sprintf("%q", in.Text("text"))), Precondition: r.Version},
-		Changes: []connector.Change{{Field: "text", Before: r.Values["text"], After: connector.Text(in.Text("text"))}},
+		Changes: []connector.Change{{Field: "text", Before: r.Values["text"], After: connector.Text(in.Text("text")), Sensitive: l.sensitive}},
 	}, connector.Impact{Summary: connector.Say("ledger.summary", nil), Reversible: true, Reversal: connector.Say("ledger.reversal", nil)}, nil
 }
 

@@ -23,7 +23,8 @@ const sqlTailEnd = `select pg_snapshot_xmin(pg_current_snapshot())::text`
 const sqlTail = `
 with edge as materialized (select pg_snapshot_xmin(pg_current_snapshot()) as xid)
 select v.xid::text, v.tenant_id, v.preview_id, v.seq, v.kind, v.at,
-  coalesce((select b.kind from audit_events b where b.preview_id = v.preview_id and b.seq = v.seq - 1), ''), edge.xid::text
+  coalesce((select b.kind from audit_events b where b.preview_id = v.preview_id and b.seq < v.seq and b.kind <> 'revealed'
+    order by b.seq desc limit 1), ''), edge.xid::text
 from edge left join lateral (
   select xid, tenant_id, preview_id, seq, kind, at from audit_events
   where xid >= @from::text::xid8 and xid < (select xid from edge) and (xid, preview_id, seq) > (@from::text::xid8, @id, @seq)

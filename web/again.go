@@ -21,7 +21,8 @@ type Previews interface {
 
 // again says how a change that is over can be prepared anew: as another change, with a life of its own.
 type again struct {
-	// Tool and Call are what the requester's agent does: the tool, and the call as JSON to be copied.
+	// Tool and Call are what the requester's agent does: the tool, and the call as JSON to be copied, which is empty where it holds
+	// what the page hides.
 	Tool, Call string
 	// As says in words what to do with the old input: to take it as it is, or to mend it first.
 	As string
@@ -45,6 +46,9 @@ func (c *console) againOf(v *visit, change commit.Change) *again {
 	call, err := exactJSON(map[string]any{"name": tool, "arguments": map[string]any(p.Input)})
 	if err != nil {
 		return nil
+	}
+	if v.writer().Hides(p) {
+		call = ""
 	}
 	return &again{Tool: tool, Call: call, As: v.t("web.again." + as), Mine: c.Previews != nil && preview.Owns(v.who, p)}
 }

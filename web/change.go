@@ -9,6 +9,7 @@ import (
 	"github.com/cutonce/cutonce/answer"
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/actor"
+	"github.com/cutonce/cutonce/internal/fault"
 	"github.com/cutonce/cutonce/preview"
 )
 
@@ -178,12 +179,20 @@ func toldIn(events []answer.Event) map[string]int64 {
 
 // document gives the exact bytes under the digest, so that anybody can check them with sha256sum.
 func (c *console) document(v *visit) error {
-	id, y, err := c.readable(v)
+	_, y, err := c.readable(v)
 	if err != nil {
 		return err
 	}
+	return v.sendDocument(y)
+}
+
+func (v *visit) sendDocument(y commit.Why) error {
+	p := y.Change.Preview
+	if v.writer().Hides(p) {
+		return fault.New(fault.Forbidden, nil).WithKey("web.fault.hidden_document").WithNext(fault.NextNone)
+	}
 	v.w.Header().Set("Content-Type", "application/json")
-	v.w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", id.String()+".json"))
-	_, _ = v.w.Write(y.Change.Preview.Document)
+	v.w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", p.ID.String()+".json"))
+	_, _ = v.w.Write(p.Document)
 	return nil
 }

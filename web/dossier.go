@@ -31,8 +31,9 @@ type dossier struct {
 	Reason, Justification string
 	Quorum                *quorum
 	Reversible            bool
-	// Document is the canonical JSON under the digest, byte for byte.
+	// Document is the canonical JSON under the digest, byte for byte; empty where it holds what the page hides.
 	Document string
+	Reveal   revealForm
 	// Apply is the button of whoever may apply.
 	Apply applyForm
 }
@@ -56,7 +57,7 @@ func (c *console) dossierOf(v *visit, y commit.Why) dossier {
 	p := y.Change.Preview
 	d := dossier{
 		Change: v.writer().Change(y.Change), Asks: v.asks(p.Requester), Said: v.explained(y), WaitsFor: y.WaitsFor,
-		MadeAt: y.Change.Now.UTC(), Reason: p.Input.Text("reason"), Justification: p.Justification, Document: string(p.Document),
+		MadeAt: y.Change.Now.UTC(), Reason: p.Input.Text("reason"), Justification: p.Justification, Document: v.shownDocument(y), Reveal: v.revealFormOf(p),
 		Reversible: p.Impact.Reversible, ReadAgo: v.readAgo(y.Change.Now.Sub(p.CreatedAt)),
 	}
 	if !y.Until.IsZero() {

@@ -84,9 +84,7 @@ func (v *visit) columns(columns []commit.Column) []answer.Column {
 	w := v.writer()
 	var out []answer.Column
 	for _, c := range columns {
-		out = append(out, answer.Column{
-			Field: c.Field, Label: w.Label("field_name", c.Field), AtPreview: w.Value(c.AtPreview), Now: w.Value(c.Now), Requested: w.Value(c.Requested),
-		})
+		out = append(out, w.Column(c))
 	}
 	return out
 }
@@ -121,7 +119,7 @@ func (c *console) neighboursOf(v *visit, y commit.Why) []neighbour {
 		}
 		shown := v.writer().Change(change)
 		n := neighbour{ID: shown.PreviewID, Status: shown.Status, Short: shown.Summary}
-		if len(shown.Changes) > 0 && shown.Changes[0].After != nil {
+		if len(shown.Changes) > 0 && shown.Changes[0].After != nil && !shown.Changes[0].After.Masked {
 			n.Short = "→ " + shown.Changes[0].After.Shown
 		}
 		out = append(out, n)

@@ -12,11 +12,11 @@ var pages = map[string]pageSpec{
 	"signin":  {&signInPage{}, []string{"kept", "time"}},
 	"queue":   {&queuePage{}, []string{"diff", "figures", "marked", "time"}},
 	"review": {&reviewPage{}, []string{
-		"agent", "apply", "badge", "cap", "columns", "diff", "document", "figures", "fresh", "marked", "problem", "quorum", "time",
+		"agent", "apply", "badge", "cap", "columns", "diff", "document", "figures", "fresh", "marked", "problem", "quorum", "reveal", "time",
 	}},
 	"change": {&changePage{}, []string{
 		"again", "agent", "apply", "attempt", "badge", "behind", "columns", "diff", "document", "figures", "fresh", "marked", "problem",
-		"quorum", "rule", "sent", "settle", "time", "timeline", "unusual",
+		"quorum", "reveal", "rule", "sent", "settle", "time", "timeline", "unusual",
 	}},
 	"bulk":     {&bulkPage{}, []string{"badge", "diff", "figures", "marked", "problem", "time"}},
 	"outcomes": {&outcomesPage{}, []string{"badge", "columns", "diff", "marked", "time"}},

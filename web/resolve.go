@@ -27,6 +27,11 @@ type settleForm struct {
 // warn compares what the last look saw with what was asked for. It is no proof of either: others change the target too.
 func (f *settleForm) warn(columns []answer.Column) {
 	for _, c := range columns {
+		if c.Shows != "" { // the values are masked, and all alike
+			f.ShowsRequested = f.ShowsRequested || c.Shows == string(commit.ShowsRequested)
+			f.ShowsPreview = f.ShowsPreview || c.Shows == string(commit.ShowsPreview)
+			continue
+		}
 		now := valueOf(c.Now)
 		f.ShowsRequested = f.ShowsRequested || now != unread && now == valueOf(c.Requested)
 		f.ShowsPreview = f.ShowsPreview || now != unread && now == valueOf(c.AtPreview)

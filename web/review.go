@@ -68,6 +68,7 @@ func (c *console) showReview(v *visit, status int, y commit.Why, form decisionFo
 	page := reviewPage{dossier: c.dossierOf(v, y), Form: form, Fresh: c.freshnessOf(v, y), Neighbours: c.neighboursOf(v, y)}
 	page.frame = c.frameOf(v, v.t("web.review.title", "target", nameOf(page.Change.Target)), "")
 	page.Now, page.Live = page.MadeAt, v.liveHere(page.Change.PreviewID)
+	page.Reveal.As = asReview
 	page.Rows, page.Same = rowsOf(page.Change.Changes)
 	page.Numbers, page.More = headline(page.Change.Figures)
 	t := page.Change.Target

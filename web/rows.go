@@ -25,7 +25,7 @@ const oneScreen = 6
 func rowsOf(changes []answer.Row) (rows []row, same []answer.Row) {
 	var moving []answer.Row
 	for _, c := range changes {
-		if c.Before != nil && c.After != nil && *c.Before == *c.After {
+		if stays(c) {
 			same = append(same, c)
 			continue
 		}
@@ -39,6 +39,13 @@ func rowsOf(changes []answer.Row) (rows []row, same []answer.Row) {
 	return rows, same
 }
 
+func stays(r answer.Row) bool {
+	if r.Changed != nil {
+		return !*r.Changed // the values may be masked
+	}
+	return r.Before != nil && r.After != nil && *r.Before == *r.After
+}
+
 // The kinds of row, the riskiest first.
 const (
 	hides = iota
@@ -49,7 +56,7 @@ const (
 
 func danger(r answer.Row) int {
 	switch {
-	case odd(r.Label) || odd(shown(r.Before)) || odd(shown(r.After)):
+	case r.Sensitive, odd(r.Label) || odd(shown(r.Before)) || odd(shown(r.After)):
 		return hides
 	case r.Before == nil:
 		return unknownBefore

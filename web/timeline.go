@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/cutonce/cutonce/answer"
@@ -71,6 +72,13 @@ func (v *visit) facts(body string) []fact {
 			text = word(v.texts, m.family, text)
 		}
 		out = append(out, fact{v.t("web.fact." + m.member), text, m.how})
+	}
+	if fields, _ := members["fields"].([]any); len(fields) > 0 {
+		names := make([]string, 0, len(fields))
+		for _, name := range fields {
+			names = append(names, v.writer().Label("field_name", fmt.Sprint(name)))
+		}
+		out = append(out, fact{v.t("web.fact.fields"), strings.Join(names, ", "), asPlain})
 	}
 	if said := targetsWords(members["detail"]); said != "" {
 		out = append(out, fact{v.t("web.fact.said"), said, asWords})

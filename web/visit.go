@@ -27,6 +27,8 @@ type visit struct {
 	requestID string
 	// place is where the feed stood before anything on the page was read.
 	place string
+	// revealed is the one change whose hidden values this answer shows, because that is on record (reveal.go).
+	revealed preview.ID
 	// refusal is why an apply was refused, shown beside its button.
 	refusal *problem
 }
@@ -160,7 +162,7 @@ func (v *visit) t(key string, args ...any) string {
 }
 
 func (v *visit) writer() answer.Writer {
-	return answer.Writer{Texts: v.texts, Detailed: true, RequestID: v.requestID}
+	return answer.Writer{Texts: v.texts, Detailed: true, RequestID: v.requestID, Revealed: v.revealed}
 }
 
 // changeID reads the address. What is no ID is answered as an unknown one.

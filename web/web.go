@@ -33,6 +33,7 @@ type Commits interface {
 	Probe(ctx context.Context, who actor.Actor, id preview.ID) (commit.Change, error)
 	Resolve(ctx context.Context, r commit.Resolution) (commit.Change, error)
 	Apply(ctx context.Context, who actor.Actor, action string, id preview.ID, wait time.Duration) (commit.Change, error)
+	Reveal(ctx context.Context, who actor.Actor, id preview.ID) (commit.Change, error)
 	WhyNotApply(ctx context.Context, who actor.Actor, id preview.ID) error
 	Glance(ctx context.Context, who actor.Actor, p preview.Preview, within time.Duration) (commit.Glance, error)
 }
@@ -203,8 +204,9 @@ func (c *console) routes() http.Handler {
 	mux.HandleFunc("POST /changes/{id}/probe", c.signedIn(c.probe))
 	mux.HandleFunc("POST /changes/{id}/resolution", c.signedIn(c.resolve))
 	mux.HandleFunc("POST /changes/{id}/again", c.signedIn(c.prepareAgain))
+	mux.HandleFunc("POST /changes/{id}/reveal", c.signedIn(c.reveal))
 	// A form's address, opened as a link, shows the change and does nothing.
-	for _, form := range []string{"decision", "apply", "probe", "resolution", "again"} {
+	for _, form := range []string{"decision", "apply", "probe", "resolution", "again", "reveal"} {
 		mux.HandleFunc("GET /changes/{id}/"+form, c.signedIn(c.toChange))
 	}
 	if c.Freezes != nil {

@@ -205,9 +205,9 @@ var routes = []string{
 	"/v1/actions", "/v1/finds/{tool}", "/v1/actions/{action}/previews", "/v1/previews", "/v1/previews/{id}", "/v1/previews/export", "/v1/previews/{id}/why",
 	"/v1/previews/{id}/approval-request", "/v1/previews/{id}/decisions", "/v1/previews/{id}/apply", "/v1/previews/{id}/cancel",
 	"/v1/previews/{id}/undo",
-	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/approvals", "/v1/outcomes", "/v1/freezes", "/v1/removed-approvers", "/healthz", "/readyz", "/openapi.yaml",
+	"/v1/previews/{id}/probe", "/v1/previews/{id}/resolve", "/v1/previews/{id}/reveal", "/v1/approvals", "/v1/outcomes", "/v1/freezes", "/v1/removed-approvers", "/healthz", "/readyz", "/openapi.yaml",
 	"/{$}", "/sign-in", "/sign-out", "/dev/sign-in", issuerPath + "/{document...}", "/outcomes", "/history", "/history/export.csv", "/history/export.ndjson", "/bulk", "/changes/{id}", "/changes/{id}/review",
-	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/apply", "/live", "/changes/{id}/probe", "/changes/{id}/resolution", "/changes/{id}/again", "/freeze", "/freeze/lift", "/assets/{name}",
+	"/changes/{id}/document", "/changes/{id}/decision", "/changes/{id}/apply", "/live", "/changes/{id}/probe", "/changes/{id}/resolution", "/changes/{id}/again", "/changes/{id}/reveal", "/freeze", "/freeze/lift", "/assets/{name}",
 }
 
 var routeTable = func() *http.ServeMux {

@@ -48,7 +48,7 @@ seat, not the role, that is asked for. The requester's role is for rules to look
 the target's own permission system is asked beside it, at prepare and at apply.
 
 Everything is within one tenant: a change of another tenant is as unknown to everybody as one that does not exist. Only people decide,
-probe, resolve and freeze; a token with ` + "`act`" + `, or of a client that is not configured as people's, is no person's. The console shows and
+reveal, probe, resolve and freeze; a token with ` + "`act`" + `, or of a client that is not configured as people's, is no person's. The console shows and
 does the same through the same services: so the human that an agent asked for can press Apply there, if their sign-in holds the scope
 (` + "`CUTONCE_SIGNIN_SCOPES`" + `). ` + "`cutonce audit export`" + `, ` + "`restore`" + `, ` + "`migrate`" + ` and ` + "`doctor`" + ` are for whoever holds the
 database's URL, and no role or token reaches them.

@@ -67,10 +67,10 @@ func TestWhoMay(t *testing.T) {
 		"somebody with an odd role":  {actor.Actor{Kind: actor.Human, Roles: []string{"Admin", "root"}}, people},
 		"a requester":                {actor.Actor{Kind: actor.Human, Roles: []string{"requester"}}, people},
 		"an approver":                {actor.Actor{Kind: actor.Human, Roles: []string{"approver"}}, with(actor.ReadAll)},
-		"an auditor":                 {actor.Actor{Kind: actor.Human, Roles: []string{"auditor"}}, with(actor.ReadAll, actor.Export)},
-		"an operator":                {actor.Actor{Kind: actor.Human, Roles: []string{"operator"}}, with(actor.ReadAll, actor.Export, actor.Probe, actor.Resolve, actor.Freeze)},
-		"an admin":                   {actor.Actor{Kind: actor.Human, Roles: []string{"admin"}}, with(actor.ReadAll, actor.Export, actor.Probe, actor.Resolve, actor.Freeze, actor.FreezeEverything, actor.RemoveApprover)},
-		"a requester who is auditor": {actor.Actor{Kind: actor.Human, Roles: []string{"requester", "auditor"}}, with(actor.ReadAll, actor.Export)},
+		"an auditor":                 {actor.Actor{Kind: actor.Human, Roles: []string{"auditor"}}, with(actor.ReadAll, actor.Export, actor.Reveal)},
+		"an operator":                {actor.Actor{Kind: actor.Human, Roles: []string{"operator"}}, with(actor.ReadAll, actor.Export, actor.Probe, actor.Resolve, actor.Reveal, actor.Freeze)},
+		"an admin":                   {actor.Actor{Kind: actor.Human, Roles: []string{"admin"}}, with(actor.ReadAll, actor.Export, actor.Probe, actor.Resolve, actor.Reveal, actor.Freeze, actor.FreezeEverything, actor.RemoveApprover)},
+		"a requester who is auditor": {actor.Actor{Kind: actor.Human, Roles: []string{"requester", "auditor"}}, with(actor.ReadAll, actor.Export, actor.Reveal)},
 	} {
 		for _, g := range actor.Grants() {
 			if got, want := c.who.May(g.Power), slices.Contains(c.want, g.Power); got != want {

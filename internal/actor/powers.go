@@ -27,6 +27,8 @@ const (
 	Confirm Power = "confirm"
 	Probe   Power = "probe"
 	Resolve Power = "resolve"
+	// Reveal is to see the hidden values of one change, on record.
+	Reveal Power = "reveal"
 	// SeeFreezes is to see what is frozen; Freeze is of the own tenant, and FreezeEverything of all tenants.
 	SeeFreezes       Power = "see_freezes"
 	Freeze           Power = "freeze"
@@ -75,6 +77,10 @@ func Grants() []Grant {
 		{Power: Confirm, Human: true, Own: true, Where: "approvals.Service.Decide"},
 		{Power: Probe, Human: true, Roles: operating, Foreign: true, Where: "commit.Service.Probe"},
 		{Power: Resolve, Human: true, Roles: operating, Foreign: true, Where: "commit.Service.Resolve"},
+		{
+			Power: Reveal, Human: true, Roles: []string{RoleOperator, RoleAuditor, RoleAdmin}, Foreign: true, Or: []Power{Decide},
+			Where: "preview.MayReveal",
+		},
 		{Power: SeeFreezes, Human: true, Where: "commit.Service.Standing"},
 		{Power: Freeze, Human: true, Roles: operating, Where: "commit.Service.Freeze"},
 		{Power: FreezeEverything, Human: true, Roles: []string{RoleAdmin}, Where: "commit.Service.Freeze"},
