@@ -19,6 +19,7 @@ func (w *world) byID(who claims, id, digest string) {
 		{"GET", "", ""}, {"GET", "/why", ""}, {"GET", "?response_format=detailed", ""}, {"POST", "/approval-request", `{"justification":"please"}`},
 		{"POST", "/decisions", `{"decision":"approve","digest":"` + digest + `"}`}, {"POST", "/decisions", `{"decision":"reject","digest":"` + digest + `","reason":"no"}`},
 		{"POST", "/apply", ""}, {"POST", "/cancel", `{"reason":"no"}`}, {"POST", "/undo", `{"reason":"no"}`}, {"POST", "/probe", ""},
+		{"POST", "/reveal", ""},
 		{"POST", "/resolve", `{"outcome":"applied","reason":"seen there","evidence":"seen there"}`},
 	} {
 		r := w.send(route[0], "/v1/previews/"+id+route[1], route[2], bearer(token)...)
@@ -99,7 +100,7 @@ func enumeration(w *world) {
 			for _, suffix := range []string{"", "/why"} {
 				w.alike(w.send("GET", "/v1/previews/"+ready.PreviewID+suffix, "", bearer(token)...), w.send("GET", "/v1/previews/"+unknown+suffix, "", bearer(token)...))
 			}
-			for _, suffix := range []string{"/apply", "/cancel", "/probe"} {
+			for _, suffix := range []string{"/apply", "/cancel", "/probe", "/reveal"} {
 				w.alike(w.send("POST", "/v1/previews/"+ready.PreviewID+suffix, "", bearer(token)...), w.send("POST", "/v1/previews/"+unknown+suffix, "", bearer(token)...))
 			}
 		}
