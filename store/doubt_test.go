@@ -246,6 +246,10 @@ func TestADeadDatabaseIsAnErrorOnEveryPath(t *testing.T) {
 			_, err := r.store.Resolve(ctx, commit.Resolution{Key: key, By: operator("ito")})
 			return err
 		},
+		"store.Revealed": func() error {
+			_, err := r.store.Revealed(ctx, "acme", p.ID, operator("ito"), []string{"text"})
+			return err
+		},
 		"store.List":             func() error { _, _, err := r.store.List(ctx, commit.Filter{Tenant: "acme", Limit: 1}); return err },
 		"store.ActivatePolicy":   func() error { return r.store.ActivatePolicy(ctx, "p2", "") },
 		"store.Durability":       func() error { _, _, err := r.store.Durability(ctx); return err },
@@ -264,6 +268,7 @@ func TestADeadDatabaseIsAnErrorOnEveryPath(t *testing.T) {
 		"commit.Why":             func() error { _, err := r.commits.Why(ctx, bot, p.ID); return err },
 		"commit.List":            func() error { _, _, err := r.commits.List(ctx, bot, commit.Filter{}); return err },
 		"commit.Probe":           func() error { _, err := r.commits.Probe(ctx, operator("ito"), p.ID); return err },
+		"commit.Reveal":          func() error { _, err := r.commits.Reveal(ctx, operator("ito"), p.ID); return err },
 		"commit.Resolve": func() error {
 			_, err := r.commits.Resolve(ctx, commit.Resolution{Key: key, By: operator("ito")})
 			return err
