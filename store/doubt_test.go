@@ -281,7 +281,9 @@ func TestADeadDatabaseIsAnErrorOnEveryPath(t *testing.T) {
 			continue
 		}
 		f := fault.From(err)
-		if f.Code != fault.Internal || f.Key != "fault.internal.passing" || f.Args != nil || f.Fields != nil || f.Data != nil || !f.Retryable {
+		// A claim that was written to a connection before its end was noticed may have been taken: that is a doubt, and nothing is sent.
+		doubt := name == "commit.Apply" && f.Code == fault.TargetUnavailable
+		if !doubt && (f.Code != fault.Internal || f.Key != "fault.internal.passing") || f.Args != nil || f.Fields != nil || f.Data != nil || !f.Retryable {
 			t.Errorf("%s: got %s (%s; %v, %v, %v), want internal, to be tried again, and nothing else", name, f.Code, f.Key, f.Args, f.Fields, f.Data)
 		}
 		if strings.Contains(err.Error(), "password") {
