@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Proxy stands between a client and a server. It is safe for concurrent use.
@@ -166,15 +167,17 @@ func (p *Proxy) relay(client net.Conn) {
 	}
 	defer p.drop(server)
 	swallow := make(chan *rule, 1)
+	var mute atomic.Bool
 	var wg sync.WaitGroup
-	wg.Go(func() { p.answers(client, server, swallow) })
-	p.requests(client, server, swallow)
+	wg.Go(func() { p.answers(client, server, swallow, &mute) })
+	p.requests(client, server, swallow, &mute)
 	server.Close()
 	wg.Wait()
 }
 
-// requests copies what the client sends, and looks for the marker of an armed rule.
-func (p *Proxy) requests(client, server net.Conn, swallow chan<- *rule) {
+// requests copies what the client sends, and looks for the marker of an armed rule. What it mutes is answered no more, however fast
+// the server is.
+func (p *Proxy) requests(client, server net.Conn, swallow chan<- *rule, mute *atomic.Bool) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := client.Read(buffer)
@@ -191,6 +194,9 @@ func (p *Proxy) requests(client, server net.Conn, swallow chan<- *rule) {
 		}
 		if r != nil && r.cut >= AfterItIsDone {
 			swallow <- r
+		}
+		if r != nil && r.cut == WhileItWorks {
+			mute.Store(true)
 		}
 		if _, err := server.Write(buffer[:n]); err != nil {
 			return
@@ -225,9 +231,10 @@ var cancelRequest = []byte{0x04, 0xd2, 0x16, 0x2e}
 // readyForQuery ends the server's answer outside a transaction: what it did is committed.
 var readyForQuery = []byte{'Z', 0, 0, 0, 5, 'I'}
 
-func (p *Proxy) answers(client, server net.Conn, swallow <-chan *rule) {
+func (p *Proxy) answers(client, server net.Conn, swallow <-chan *rule, mute *atomic.Bool) {
 	buffer := make([]byte, 1<<16)
 	var swallowing *rule
+	var end []byte // of what was swallowed: it may come in pieces
 	for {
 		n, err := server.Read(buffer)
 		if err != nil {
@@ -238,13 +245,18 @@ func (p *Proxy) answers(client, server net.Conn, swallow <-chan *rule) {
 		case swallowing = <-swallow:
 		default:
 		}
+		if mute.Load() {
+			continue
+		}
 		if swallowing == nil {
 			if _, err := client.Write(buffer[:n]); err != nil {
 				return
 			}
 			continue
 		}
-		if bytes.HasSuffix(buffer[:n], readyForQuery) {
+		end = append(end, buffer[:n]...)
+		end = end[max(0, len(end)-len(readyForQuery)):]
+		if bytes.Equal(end, readyForQuery) {
 			if swallowing.cut == AndThenAll {
 				p.Fall()
 			}
