@@ -268,13 +268,13 @@ type rig struct {
 
 // shortClocks keep tests fast; the defaults have tests of their own.
 var shortClocks = connector.Clocks{
-	PreviewTTL: time.Minute, ApprovalFor: time.Minute, ApplyWindow: time.Minute, SendFor: 1500 * time.Millisecond,
+	PreviewTTL: time.Minute, ApprovalFor: time.Minute, ApplyWindow: time.Minute, SendFor: 700 * time.Millisecond,
 	LeaseFor: 4 * time.Second, SettleFor: 200 * time.Millisecond,
 }
 
 // hasty is for tests that wait for a lease to lapse and an outcome to settle.
 func hasty(r *rig) {
-	r.clocks.LeaseFor, r.clocks.SendFor, r.clocks.SettleFor = 4*time.Second, 1500*time.Millisecond, 10*time.Millisecond
+	r.clocks.LeaseFor, r.clocks.SendFor, r.clocks.SettleFor = 4*time.Second, 600*time.Millisecond, 10*time.Millisecond
 }
 
 // template is the migrated database that tests clone.
