@@ -34,7 +34,7 @@ func (s *Service) Glance(ctx context.Context, who actor.Actor, p preview.Preview
 	if err != nil {
 		return Glance{}, fault.New(fault.TargetUnavailable, nil).Because(err)
 	}
-	return Glance{Moved: moved(p.Plan, reading), Columns: Columns(p.Plan, reading.Values)}, nil
+	return Glance{Moved: p.Plan.Moved(reading), Columns: Columns(p.Plan, reading.Values)}, nil
 }
 
 // promptly is prompt without its grace: a person waits for the page.

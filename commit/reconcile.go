@@ -248,7 +248,7 @@ func (s *Service) replay(
 ) Result {
 	r.Found = connector.EffectUnsure
 	reading, err := s.read(ctx, a, c.Preview.Plan.Target, clocks.SendFor)
-	if err != nil || (moved(c.Preview.Plan, reading) && !a.Able.Precondition) {
+	if err != nil || (c.Preview.Plan.Moved(reading) && !a.Able.Precondition) {
 		r.Evidence = map[string]any{"cause": "the target moved or could not be read: not replayed"}
 		return r
 	}

@@ -129,7 +129,7 @@ func (s *Service) attempt(ctx context.Context, c Change, cl Claim, action connec
 		return r.because(shortLease).notSent("the lease had passed to another worker", nil)
 	case check.ReplacedHere:
 		return r.because(staleRead).notSent("the target showed a state that an earlier change of ours had replaced", nil)
-	case moved(c.Preview.Plan, reading):
+	case c.Preview.Plan.Moved(reading):
 		return r.drifted(c.Preview.Plan, reading)
 	case check.Left < cl.Clocks.SendFor+s.SendMargin:
 		return r.because(shortLease).notSent("too little of the lease was left", nil)
@@ -201,19 +201,6 @@ func (s *Service) read(ctx context.Context, a connector.Registered, t connector.
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return prompt(ctx, s, func() (connector.Reading, error) { return a.Connector.Read(ctx, t) })
-}
-
-// moved compares versions, or the shown fields where the target has no version.
-func moved(p connector.Plan, now connector.Reading) bool {
-	if p.Version != "" || now.Version != "" {
-		return p.Version != now.Version
-	}
-	for _, change := range p.Changes {
-		if !change.Before.Equal(now.Values[change.Field]) {
-			return true
-		}
-	}
-	return false
 }
 
 // call is what the target is told. The names are for its log: authority comes from the service's own credentials.

@@ -67,6 +67,14 @@ func (p Plan) Clone() Plan {
 	return p
 }
 
+// Moved reports whether the target is not as the plan says: it compares versions, or the shown fields where the target has no version.
+func (p Plan) Moved(now Reading) bool {
+	if p.Version != "" || now.Version != "" {
+		return p.Version != now.Version
+	}
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return !c.Before.Equal(now.Values[c.Field]) })
+}
+
 // Request is what is sent, byte for byte. Credentials and the key header are added by the connector and are not part of it.
 type Request struct {
 	Method string          `json:"method"`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cutonce/cutonce/commit"
 	"github.com/cutonce/cutonce/internal/pgtest"
+	"github.com/cutonce/cutonce/preview"
 	"github.com/cutonce/cutonce/store"
 )
 
@@ -69,7 +70,7 @@ func TestAnOwnerWhoMakesNoRolesIsToldWhatToAskFor(t *testing.T) {
 }
 
 // majorOf finds the major version in what pg_dump says of itself.
-var majorOf = regexp.MustCompile(`\) (\d\d)`)
+var majorOf = regexp.MustCompile(`\) (\d+)`)
 
 // TestAnOwnerServesAndSeesNothing is one login for everything, as many begin: it migrates, it serves, and by itself it sees no row.
 func TestAnOwnerServesAndSeesNothing(t *testing.T) {
@@ -89,9 +90,14 @@ func TestAnOwnerServesAndSeesNothing(t *testing.T) {
 	if r.scalar(&n, `select count(*) from previews`); n != 0 {
 		t.Errorf("the owner sees %d changes, want none", n)
 	}
+	t.Run("a backup by the worker's role", func(t *testing.T) { backedUp(t, r, address, p) })
+}
+
+// backedUp wants a backup that the worker's role makes to hold a change. pg_dump refuses a server that is newer than itself.
+func backedUp(t *testing.T, r *rig, address string, p preview.Preview) {
 	dump, err := exec.LookPath("pg_dump")
 	if err != nil {
-		t.Skip("NOT RUN: a backup by the worker's role, because there is no pg_dump")
+		t.Skip("there is no pg_dump")
 	}
 	var server int
 	r.scalar(&server, `select current_setting('server_version_num')::int / 10000`)
@@ -99,8 +105,12 @@ func TestAnOwnerServesAndSeesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if own := majorOf.FindSubmatch(version); own == nil || string(own[1]) < strconv.Itoa(server) { // both have two digits
-		t.Skipf("NOT RUN: a backup by the worker's role, because %s is older than the server's %d", strings.TrimSpace(string(version)), server)
+	own := majorOf.FindSubmatch(version)
+	if own == nil {
+		t.Fatalf("got %q, want the version of pg_dump", version)
+	}
+	if major, _ := strconv.Atoi(string(own[1])); major < server {
+		t.Skipf("pg_dump %d refuses a server that is newer than itself, which is %d", major, server)
 	}
 	cmd := exec.CommandContext(t.Context(), dump, "--role=cutonce_worker", "--enable-row-security", "--dbname="+address)
 	cmd.Stderr = os.Stderr

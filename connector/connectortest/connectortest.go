@@ -49,7 +49,7 @@ type Rig struct {
 	// Move is someone else's change of the same thing.
 	Move func(t *testing.T)
 	// Refuse puts the target into a state in which it answers the prepared change with one of its documented refusals
-	// other than "it moved". Nil for a target that documents none.
+	// other than "it moved". Nil for a target that documents none: then no answer may be classified as a refusal.
 	Refuse func(t *testing.T)
 	// InProgress makes the target answer the next send that the first request with its key is still being worked on. Nil
 	// for a target that has no such answer.

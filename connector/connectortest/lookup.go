@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 
@@ -18,7 +17,8 @@ func testTarget(t *testing.T, s Subject) {
 		t.Parallel()
 		b := begin(t, s)
 		if b.Refuse == nil {
-			t.Skip("this target has no such answer")
+			testNothingRefuses(t, b)
+			return
 		}
 		b.Refuse(t)
 		_, err := b.execute(t)
@@ -45,11 +45,21 @@ func testTarget(t *testing.T, s Subject) {
 	t.Run("undone", func(t *testing.T) { t.Parallel(); testUndo(t, s) })
 }
 
+// testNothingRefuses: of a target that documents no refusal, no answer proves that a change was refused.
+func testNothingRefuses(t *testing.T, b *bench) {
+	b.link.OnSend(func(x *trial.Exchange) {
+		x.Reply([]byte("HTTP/1.1 422 Unprocessable Entity\r\nContent-Type: application/json\r\nContent-Length: 19\r\nConnection: close\r\n\r\n{\"error\":\"refused\"}"))
+	})
+	_, err := b.execute(t)
+	wantClass(t, err, connector.ClassUnknown)
+	b.wantEffects(t, 0)
+}
+
 func testMoved(t *testing.T, s Subject) {
 	b := begin(t, s)
 	b.Move(t)
 	reading, err := b.conn.Read(t.Context(), b.plan.Target)
-	if err != nil || !moved(reading, b.plan) {
+	if err != nil || !b.plan.Moved(reading) {
 		t.Errorf("the read after a move shows the version %q and the values of the plan (%v)", reading.Version, err)
 	}
 	if !b.able.Precondition {
@@ -58,14 +68,6 @@ func testMoved(t *testing.T, s Subject) {
 	_, err = b.execute(t)
 	wantClass(t, err, connector.ClassDrifted)
 	b.wantEffects(t, 0)
-}
-
-// moved says what the service's drift check would: by the version or, for a target that has none, by the values shown.
-func moved(now connector.Reading, plan connector.Plan) bool {
-	if plan.Version != "" || now.Version != "" {
-		return now.Version != plan.Version
-	}
-	return slices.ContainsFunc(plan.Changes, func(c connector.Change) bool { return !now.Values[c.Field].Equal(c.Before) })
 }
 
 // testMany: of changes to one version, sent at once under different keys, one applies and the others are told so.

@@ -50,7 +50,7 @@ func list() []mutant {
 		{"freeze-at-apply", "freeze", []edit{{"commit/apply.go", "case epochs.FrozenBy != nil:", "case false:"}}},
 		{"freeze-at-claim", "freeze", []edit{{"store/claim.go",
 			"and not (c.frozen and exists (select from freeze_over(l.tenant_id, l.action, l.target_key)))", ""}}},
-		{"drift", "drift", []edit{{"commit/send.go", "case moved(c.Preview.Plan, reading):", "case false && moved(c.Preview.Plan, reading):"}}},
+		{"drift", "drift", []edit{{"commit/send.go", "case c.Preview.Plan.Moved(reading):", "case false && c.Preview.Plan.Moved(reading):"}}},
 		{"own-word", "own-word", []edit{{"commit/resolve.go", "case c.Preview.Requester.Involves(who.Person()):", "case false:"}}},
 		{"own-word-in-schema", "own-word", []edit{{"migrations/00008_resolutions.sql",
 			"create trigger guard before insert on resolutions for each row execute function guard_resolution();", ""}}},
